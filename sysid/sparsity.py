@@ -9,7 +9,16 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit._compiler import compile_part, kernel
-from toolkit.errors import check_count, check_number, check_progress, check_real_array, check_room, check_scale, shown
+from toolkit.errors import (
+    check_count,
+    check_integers,
+    check_number,
+    check_progress,
+    check_real_array,
+    check_room,
+    check_scale,
+    shown,
+)
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
@@ -20,12 +29,13 @@ from .likelihoods.velocity import check_data
 from .model import as_model
 from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 
-__all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
+__all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior", "term_degrees"]
 
 MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
 ROUNDING = 2.3e-16  # of a float64
 MAX_ERROR = 1e-9  # relative, a bound of what rounding may do to a covariance that is only updated
 MAX_ERROR_OF_MANY = 1e-5  # the same where computing it anew takes long: found to be 1e-6 and less
+SMALLEST_RATE = 1e-12  # of inclusion, and of absence: their logs are finite
 
 
 class NormalLikelihood(NamedTuple):
@@ -58,6 +68,17 @@ class Mixtures(NamedTuple):
     variances: Array
     present: Bools
     counts: Integers  # (q,)
+
+
+class Groups(NamedTuple):
+    """Coefficients that share an inclusion rate, and their mixtures' log weights with that rate left out.
+
+    members: (q,) booleans of each group. log_shares: (q, parts), of each part among those of its coefficient that mean
+    the same, presence or absence.
+    """
+
+    members: tuple[Bools, ...]
+    log_shares: Array
 
 
 @kernel
@@ -314,15 +335,40 @@ def quadratic_of(prepared: Any) -> Quadratic:
 
 
 def inclusion_probabilities(
-    prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0, progress: bool | None = None
+    prepared: Any,
+    prior: Any,
+    *,
+    groups: Any = None,
+    sweeps: int = 1000,
+    seed: int = 0,
+    progress: bool | None = None,
 ) -> dict[str, float]:
     """Posterior probability that each term is present; arguments and what raises as of ``sparse_posterior``."""
-    sparse = sparse_posterior(prepared, prior, sweeps=sweeps, seed=seed, progress=progress)
+    sparse = sparse_posterior(prepared, prior, groups=groups, sweeps=sweeps, seed=seed, progress=progress)
     return dict(zip(sparse.names, sparse.inclusion.tolist(), strict=True))
 
 
+def term_degrees(model: Any) -> Integers:
+    """Degree (q,) of the terms of each parameter, the highest; −1 where one of them is no monomial.
+
+    model: a System, Library or Model. As ``groups`` of ``sparse_posterior``: terms of one degree share a rate.
+    Raises TypeError where it is none of these.
+    """
+    model = as_model(model)
+    touched = model.directions.any(axis=2)  # (q, terms)
+    degrees = np.array([math.inf if term.powers is None else sum(term.powers) for term in model.library.terms])
+    highest = np.where(touched, degrees, -1.0).max(axis=1)
+    return np.where(np.isinf(highest), -1, highest).astype(np.int64)
+
+
 def sparse_posterior(
-    prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0, progress: bool | None = None
+    prepared: Any,
+    prior: Any,
+    *,
+    groups: Any = None,
+    sweeps: int = 1000,
+    seed: int = 0,
+    progress: bool | None = None,
 ) -> Sparse:
     """Draws of a quadratic likelihood with normal, mixture or flat priors, by a Gibbs sampler over the mixtures' parts.
 
@@ -330,11 +376,14 @@ def sparse_posterior(
     precision is Λ + D⁻¹, which changes by rank one with one part. One more move a sweep exchanges the parts of a
     coefficient that is present and one that is absent, as terms that stand in for each other need. Four chains start
     from all widest or all narrowest parts.
-    prior: as ``identify`` takes it: None, a Prior, or a mapping from names. sweeps: of all coefficients, per chain; the
-    first fifth is dropped. seed: 0 to 2⁶⁴ − 1. progress: a bar on stderr; None: only on a terminal.
+    prior: as ``identify`` takes it: None, a Prior, or a mapping from names. groups: (q,) integers, see
+    ``term_degrees``: coefficients of the same number share an inclusion rate, unknown and uniform within (0, 1), in
+    place of the one in their mixtures; None: each mixture's own. sweeps: of all coefficients, per chain; the first
+    fifth is dropped. seed: 0 to 2⁶⁴ − 1. progress: a bar on stderr; None: only on a terminal.
     Cost of a sweep: O(q²) for each part that changes; up to 64 coefficients O(q³).
-    Law: exact as sweeps → ∞. Source: George & McCulloch (1997), section 4.
-    Raises ValueError for a Laplace or log-normal prior, or a likelihood that is not quadratic.
+    Law: exact as sweeps → ∞. Source: George & McCulloch (1997), section 4; of the rates: Scott & Berger (2010),
+    section 3.
+    Raises ValueError for a Laplace or log-normal prior, a likelihood that is not quadratic, or groups of another shape.
     """
     mean, precision, _ = quadratic_of(prepared)
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
@@ -345,6 +394,7 @@ def sparse_posterior(
         "sweeps", sweeps, CHAINS * sweeps * (40.0 * len(mean) + 400.0)
     )  # draws, once in lists and once in arrays
     mixtures = mixtures_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
+    grouped = None if groups is None else grouped_by(groups, mixtures)
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
     likelihood = NormalLikelihood(np.ascontiguousarray(precision), precision @ (mean - centre))
@@ -352,7 +402,7 @@ def sparse_posterior(
     runs = []
     with sweeps_bar(progress, CHAINS * sweeps) as bar:
         for k, stream in enumerate(streams):
-            runs.append(run_chain(Chain(likelihood, root, mixtures, wide=k % 2 == 0), sweeps, bar, stream))
+            runs.append(run_chain(Chain(likelihood, root, mixtures, grouped, wide=k % 2 == 0), sweeps, bar, stream))
     draws, present, presence = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, presence.mean(axis=0), centre + draws, present.astype(bool))
 
@@ -396,14 +446,37 @@ def mixtures_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) 
     return Mixtures(log_weights, variances, present, np.isfinite(log_weights).sum(axis=1))
 
 
+def grouped_by(groups: Any, mixtures: Mixtures) -> Groups:
+    """The groups of coefficients whose mixtures have parts of both kinds. Raises where these are not (q,) integers."""
+    numbers = check_integers("groups", groups)
+    if numbers.shape != mixtures.counts.shape:
+        raise ValueError(f"groups must have shape {mixtures.counts.shape}, got {numbers.shape}")
+    weights = np.exp(mixtures.log_weights)
+    shares = np.where(mixtures.present, weights, 0.0).sum(axis=1), np.where(mixtures.present, 0.0, weights).sum(axis=1)
+    is_mixed = (shares[0] > 0.0) & (shares[1] > 0.0)
+    total = np.where(mixtures.present, shares[0][:, None], shares[1][:, None])
+    log_shares = mixtures.log_weights - np.log(np.where(is_mixed[:, None], total, 1.0))
+    members = [is_mixed & (numbers == number) for number in np.unique(numbers)]
+    return Groups(tuple(group for group in members if group.any()), log_shares)
+
+
 class Chain:
     """One chain of the Gibbs sampler: its state, and the moves that keep its mean and covariance right.
 
-    root: (q, q), root rootᵀ the likelihood's precision.
+    root: (q, q), root rootᵀ the likelihood's precision. groups: of coefficients that share an inclusion rate.
     """
 
-    def __init__(self, likelihood: NormalLikelihood, root: Array, mixtures: Mixtures, *, wide: bool) -> None:
-        self.likelihood, self.root, self.mixtures = likelihood, root, mixtures
+    def __init__(
+        self,
+        likelihood: NormalLikelihood,
+        root: Array,
+        mixtures: Mixtures,
+        groups: Groups | None = None,
+        *,
+        wide: bool,
+    ) -> None:
+        self.likelihood, self.root, self.groups = likelihood, root, groups
+        self.mixtures = mixtures._replace(log_weights=mixtures.log_weights.copy())  # rates are drawn into it
         self._update_looped, self._sweep, self._exchange = compiled_moves()
         q, present = len(mixtures.counts), mixtures.present
         allowed = np.isfinite(mixtures.log_weights)
@@ -458,6 +531,17 @@ class Chain:
             if fits and self._exchange(self.mixtures, state, i, j, rng.random()):
                 self.update()
 
+    def draw_rates(self, rng: np.random.Generator) -> None:
+        """Draw each group's inclusion rate given which of its coefficients are present."""
+        if self.groups is None:
+            return
+        log_weights, present = self.mixtures.log_weights, self.mixtures.present
+        for members in self.groups.members:
+            n_present, n = int(self.state.present[members].sum()), int(members.sum())
+            rate = min(max(rng.beta(1 + n_present, 1 + n - n_present), SMALLEST_RATE), 1.0 - SMALLEST_RATE)
+            log_rates = np.where(present[members], math.log(rate), math.log1p(-rate))
+            log_weights[members] = self.groups.log_shares[members] + log_rates
+
     def draw(self, rng: np.random.Generator) -> Array:
         """Coefficients (q,) given their parts."""
         state, q = self.state, len(self.state.mean)
@@ -474,6 +558,7 @@ def run_chain(chain: Chain, sweeps: int, bar: Any, rng: np.random.Generator) -> 
     kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
     for number in range(sweeps):
         chain.sweep(rng, split=number < N_SPLIT_SWEEPS)
+        chain.draw_rates(rng)
         if number >= sweeps // 5:
             kept[0].append(chain.draw(rng))
             kept[1].append(chain.state.present.copy())

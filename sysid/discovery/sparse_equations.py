@@ -279,7 +279,7 @@ def discover(
     degree: int = 2,
     likelihood: Any = "weak",
     level: float = 0.9,
-    inclusion: float = 0.5,
+    inclusion: float | None = None,
     sweeps: int = 1000,
     seed: int = 0,
     progress: bool | None = None,
@@ -290,9 +290,11 @@ def discover(
     ``data.from_dataframe``); or several of these, of one system. library: the candidates in each state's equation;
     None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak",
     "derivative", or one of these with options. level: of the intervals, within (0, 1). inclusion: prior probability of
-    each term, within (0, 1). sweeps, seed, progress: of ``sparse_posterior``.
+    each term, within (0, 1); None: unknown and uniform, one for all terms of each degree, so that data in which few of
+    many quadratic terms are there ask for more evidence of another. sweeps, seed, progress: of ``sparse_posterior``.
     With "derivative" it is ``prepared = derivative().prepare(series, library)``, ``scales = natural_scales(series,
-    library)`` and ``sparse_posterior(prepared, sparse_prior(prepared, scales))``, with their laws. With "weak" the
+    library)`` and ``sparse_posterior(prepared, sparse_prior(prepared, scales), groups=term_degrees(library))``, with
+    their laws. With "weak" the
     likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the series as draws of it ask
     for: found in rounds, the first of which is at the most probable coefficients with all terms free.
     Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
@@ -307,7 +309,8 @@ def discover(
         library = polynomial(given[0].states, check_count("degree", degree, at_least=1, below=8), inputs=inputs)
     check_instance("library", library, Library)
     level = check_number("level", level, above=0.0, below=1.0)
-    inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
+    if inclusion is not None:
+        inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
     chosen = likelihoods.of(likelihood)
     if isinstance(chosen, Trajectory):
         raise ValueError(

@@ -35,7 +35,7 @@ from ..likelihoods.smoothing import smooth
 from ..likelihoods.weak_form import Weak, attempt, warn_of_fit, weak_problem
 from ..model import Model
 from ..priors import Prior
-from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse_posterior, sparse_prior
+from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse_posterior, sparse_prior, term_degrees
 
 MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
@@ -68,17 +68,24 @@ class SparseFit(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Of sparse posteriors: prior probability of a term, sweeps, seed, whether there is a bar."""
+    """Of sparse posteriors: prior probability of a term or None, sweeps, seed, whether there is a bar.
 
-    inclusion: float = 0.5
+    None: unknown, one for the terms of each degree.
+    """
+
+    inclusion: float | None = None
     sweeps: int = 1000
     seed: int = 0
     progress: bool | None = None
 
-    def posterior(self, law: Law, scales: Array) -> tuple[Sparse, dict[str, Prior]]:
+    def posterior(self, law: Law, scales: Array, model: Model) -> tuple[Sparse, dict[str, Prior]]:
         """The sparse posterior of a likelihood and its priors."""
+        options: dict[str, Any] = {"sweeps": self.sweeps, "seed": self.seed, "progress": self.progress}
+        if self.inclusion is None:
+            priors = sparse_prior(law, scales)
+            return sparse_posterior(law, priors, groups=term_degrees(model), **options), priors
         priors = sparse_prior(law, scales, inclusion=self.inclusion)
-        return sparse_posterior(law, priors, sweeps=self.sweeps, seed=self.seed, progress=self.progress), priors
+        return sparse_posterior(law, priors, **options), priors
 
 
 def sparse_fit(likelihood: Any, data: list[Series], model: Model, settings: Settings) -> SparseFit:
@@ -94,7 +101,7 @@ def sparse_fit(likelihood: Any, data: list[Series], model: Model, settings: Sett
     ends = [
         StateOfPath(float(times[k]), states[k], np.zeros(q), np.zeros((dim, q)), np.zeros((dim, dim))) for k in (0, -1)
     ]
-    return SparseFit(*settings.posterior(law, scales), law, Path(*ends), None)
+    return SparseFit(*settings.posterior(law, scales, model), law, Path(*ends), None)
 
 
 def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: Array, settings: Settings) -> SparseFit:
@@ -108,7 +115,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     fit, is_quadratic = attempt(likelihood, data, problem)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
     law = Law(model.parameters, fit.quadratic)
-    sparse = quick.posterior(law, scales)[0]
+    sparse = quick.posterior(law, scales, model)[0]
     for _ in range(MAX_ROUNDS):
         near = fit_near(fit, data, problem, sparse, likelihood.pieces)
         if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
@@ -117,7 +124,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
         n_before, before = len(fit.paths), sparse
         fit, is_quadratic = near
         law = Law(model.parameters, fit.quadratic)
-        sparse = quick.posterior(law, scales)[0]
+        sparse = quick.posterior(law, scales, model)[0]
         shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
         if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
             break
@@ -129,7 +136,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
     last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
     path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
-    return SparseFit(*settings.posterior(law, scales), law, path, fit.noise)
+    return SparseFit(*settings.posterior(law, scales, model), law, path, fit.noise)
 
 
 def fit_near(

@@ -466,6 +466,20 @@ MUTANTS = [
         "tests/sysid/test_sparsity.py",
     ),
     Mutant(
+        "sparsity: the inclusion rate of a group is that of absence",
+        "sysid/sparsity.py",
+        "rng.beta(1 + n_present, 1 + n - n_present)",
+        "rng.beta(1 + n - n_present, 1 + n_present)",
+        "tests/sysid/test_sparsity.py -k unknown_rates",
+    ),
+    Mutant(
+        "discovery: terms of all degrees share a rate",
+        "sysid/sparsity.py",
+        "else sum(term.powers) for term in",
+        "else 0 for term in",
+        "tests/sysid/test_sparsity.py -k degrees",
+    ),
+    Mutant(
         "supports: exchanges by the wrong odds",
         "sysid/sparsity.py",
         "    ratio += 0.5 * log(variances[i, a] * variances[j, b])",

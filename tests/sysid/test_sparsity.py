@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import beta, logsumexp
 
 from sysid import priors
 from sysid.data.series import Series
-from sysid.libraries import polynomial
+from sysid.libraries import functions, polynomial
 from sysid.model import as_model, model_of
 from sysid.sparsity import (
     Chain,
@@ -19,12 +19,14 @@ from sysid.sparsity import (
     Mixtures,
     NormalLikelihood,
     compiled_moves,
+    grouped_by,
     inclusion_probabilities,
     mixtures_of,
     natural_scales,
     precision_root,
     sparse_posterior,
     sparse_prior,
+    term_degrees,
 )
 
 
@@ -46,14 +48,20 @@ def correlated(q=5, seed=0):
     return Known(tuple(f"{k}" for k in range(q)) if q > 8 else tuple("abcdefgh"[:q]), (mean, precision, 0.0))
 
 
-def enumerated(known, laws):
-    """Inclusion probabilities, means and second moments by the sum over all parts."""
+def enumerated(known, laws, groups=None):
+    """Inclusion probabilities, means and second moments by the sum over all parts.
+
+    groups: numbers of coefficients that share a rate, which is uniform in [0, 1]; of laws with one spike and one slab.
+    """
     mean, precision, _ = known.quadratic
     noise = np.linalg.inv(precision)
     logs, presence, first, second = [], [], [], []
     for which in itertools.product(*[range(len(law.weights)) for law in laws]):
         variances = np.array([law.scales[k] ** 2 for law, k in zip(laws, which, strict=True)])
         prior = sum(math.log(law.weights[k]) for law, k in zip(laws, which, strict=True))
+        if groups is not None:
+            counts = [[k for k, g in zip(which, groups, strict=True) if g == one] for one in set(groups)]
+            prior = sum(math.log(beta(1 + sum(c), 1 + len(c) - sum(c))) for c in counts)  # ∫ r^k (1 − r)^(n − k) dr
         marginal = stats.multivariate_normal(np.zeros(len(mean)), noise + np.diag(variances)).logpdf(mean)
         cov = np.linalg.inv(precision + np.diag(1.0 / variances))
         logs.append(prior + marginal)
@@ -85,6 +93,46 @@ def test_inclusion_probabilities_are_those_of_enumeration():
     assert ((expected > 0.1) & (expected < 0.9)).sum() >= 2  # where a wrong odds would show
     wrong = enumerated(known, (priors.spike_and_slab(0.05, 2.0, inclusion=0.6),) * 5)[0]
     assert (np.abs(wrong - expected) > 4.5 * error + 0.01).any()
+
+
+@pytest.mark.usefixtures("each_way")
+def test_inclusion_with_unknown_rates_is_that_of_enumeration():
+    """As above; the mixtures' own rate is of no account, but the groups are."""
+    known, groups = correlated(), (1, 1, 4, 1, 1)
+    expected = enumerated(known, LAWS, groups)[0]
+    laws = priors.spike_and_slab(0.05, 2.0, inclusion=0.9)
+    found = np.array(list(inclusion_probabilities(known, laws, groups=groups, sweeps=5000).values()))
+    error = 4.5 * np.sqrt(expected * (1.0 - expected) / 2000) + 0.01
+    assert (np.abs(found - expected) < error).all()
+    for wrong in (enumerated(known, LAWS)[0], enumerated(known, LAWS, (1, 2, 3, 4, 5))[0]):
+        assert (np.abs(wrong - expected) > error).any()
+
+
+def test_unknown_rates_leave_alone_what_is_always_present():
+    """A normal in the same group: of one other coefficient, whose rate is uniform, so that its odds are even."""
+    known, normal = correlated(q=3, seed=2), priors.gaussian(0.0, 0.5)
+    given = {"a": normal, "b": priors.spike_and_slab(0.05, 2.0, inclusion=0.9), "c": normal}
+    even = given | {"b": priors.spike_and_slab(0.05, 2.0)}
+    found, expected = sparse_posterior(known, given, groups=[7, 7, 7], sweeps=1250), sparse_posterior(known, even)
+    assert found.inclusion[0] == 1.0
+    assert 0.05 < expected.inclusion[1] < 0.95
+    assert abs(found.inclusion[1] - expected.inclusion[1]) < 0.05
+
+
+def test_parts_that_mean_the_same_keep_their_shares():
+    laws = (priors.Prior(LAWS[0].kind, weights=(0.1, 0.3, 0.6), scales=(0.03, 0.3, 3.0), spikes=2),) * 2
+    mixtures = mixtures_of(laws, ("a", "b"), np.ones(2))
+    assert np.allclose(np.exp(grouped_by([0, 0], mixtures).log_shares), [[0.25, 0.75, 1.0]] * 2)
+
+
+def test_degrees_of_terms_are_the_groups():
+    """Of all terms in each of two equations; of functions −1."""
+    library = polynomial(("x", "y"), 2) + functions(("x", "y"), {"root": lambda x: abs(x[0]) ** 0.5})
+    assert term_degrees(library).tolist() == [0, 1, 1, 2, 2, 2, -1] * 2
+    with pytest.raises(ValueError, match=r"groups must have shape \(5,\), got \(4,\)"):
+        sparse_posterior(correlated(), LAWS[0], groups=[0] * 4)
+    with pytest.raises(TypeError, match="groups must be integers"):
+        sparse_posterior(correlated(), LAWS[0], groups=[0.5] * 5)
 
 
 @pytest.mark.usefixtures("each_way")

@@ -1122,10 +1122,12 @@ CALLS = [
                 "prior": PRIORS,
                 "sweeps": count(10, 10**7)._replace(odd=None),
                 "progress": or_none(flag()),
+                "groups": or_none(array([0, 0, 1], lambda a: a.shape == (3,) and a.dtype.kind in "iu")),
             },
         )
         for f in (sparsity.sparse_posterior, sparsity.inclusion_probabilities)
     ],
+    Call("sysid.sparsity.term_degrees", sparsity.term_degrees, {"model": LORENZ}, {"model": MODELS}),
     Call(
         "sysid.sparsity.Sparse.intervals of draws",
         lambda share: sparsity.sparse_posterior(quadratic(), None, sweeps=10).intervals(share),
@@ -1146,7 +1148,7 @@ CALLS = [
                 st.sampled_from(["weak ", "", "trajectory", None]),
             ),
             "level": OPEN_SHARE,
-            "inclusion": OPEN_SHARE,
+            "inclusion": or_none(OPEN_SHARE),
             "sweeps": count(10, 10**7)._replace(odd=None),
         },
     ),

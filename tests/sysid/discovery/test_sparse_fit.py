@@ -16,8 +16,8 @@ from sysid.libraries import polynomial
 from sysid.likelihoods.path_fit import misfit_of, path_step
 from sysid.likelihoods.pieces import ROUGH_DEPARTURE
 from sysid.likelihoods.weak_form import attempt, weak, weak_problem
-from sysid.model import all_free
-from sysid.sparsity import SLAB, natural_scales, sparse_posterior, sparse_prior
+from sysid.model import all_free, as_model
+from sysid.sparsity import SLAB, natural_scales, sparse_posterior, sparse_prior, term_degrees
 
 
 @functools.cache
@@ -167,11 +167,15 @@ def test_candidates_may_outnumber_what_the_data_determine(noise):
         assert low[k] <= value <= high[k]
 
 
-def test_settings_give_the_usual_posterior():
-    series, library = noisy(flow("SprottB"), 0.05, 0), flow("SprottB").library
-    prepared = weak().prepare(series, library)
-    scales = natural_scales(series, library)
-    sparse, priors = Settings(sweeps=50).posterior(prepared, scales)
-    expected = sparse_posterior(prepared, sparse_prior(prepared, scales), sweeps=50, progress=False)
+@pytest.mark.parametrize("inclusion", [None, 0.2])
+def test_settings_give_the_usual_posterior(inclusion):
+    series, model = noisy(flow("SprottB"), 0.05, 0), as_model(flow("SprottB").library)
+    prepared, scales = weak().prepare(series, model), natural_scales(series, model)
+    sparse, priors = Settings(inclusion, sweeps=50).posterior(prepared, scales, model)
+    own = {} if inclusion is None else {"inclusion": inclusion}
+    groups = term_degrees(model) if inclusion is None else None
+    expected = sparse_posterior(
+        prepared, sparse_prior(prepared, scales, **own), groups=groups, sweeps=50, progress=False
+    )
     np.testing.assert_array_equal(sparse.draws, expected.draws)
     assert list(priors) == list(prepared.names)
