@@ -19,7 +19,7 @@ from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_parameters
-from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks, with_target
+from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, State, Steps, make_blocks, own_scratch, with_scratch, with_target
 
 if TYPE_CHECKING:
     from .job import Job
@@ -60,6 +60,7 @@ class CpuEngine:
             self._general = general_engine(job, None if last is None else last._general)
             self._engines = [self._general.advance] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
+        self._scratch: list[dict[int, State]] = [{} for _ in range(self.threads)]  # by lanes, of each thread
 
     def with_problem(self, job: "Job") -> "CpuEngine":
         """An engine that goes on with the present state on the job's problem; this one stays as it is."""
@@ -78,21 +79,32 @@ class CpuEngine:
         """
         queue = deque(zip(self.blocks, self._engines, strict=True))
 
-        def work() -> None:
+        def work(thread: int) -> None:
             for block, advance_block in take_tasks(queue):
                 own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 constants = self._constants._replace(numbers=numbers)
                 steps = Steps(first, factors.step_size, factors.temperature, slots, trace_slots, own)
-                advance_block(block.state, constants, steps)
+                advance_block(self._for_thread(block.state, thread), constants, steps)
 
         if pool is None:
-            work()
+            work(0)
         else:
             with wait_for_all(queue, self._callback) as tasks:
-                tasks += [pool.submit(work) for _ in range(self.threads)]
+                tasks += [pool.submit(work, thread) for thread in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
+
+
+    def _for_thread(self, state: State, thread: int) -> State:
+        """``state`` with the scratch of a thread. That of the first is the one which all blocks have."""
+        if thread == 0:
+            return state
+        lanes = state.status.size
+        own = self._scratch[thread]
+        if lanes not in own:
+            own[lanes] = own_scratch(state)
+        return with_scratch(state, own[lanes])
 
 
 def present_energies(job: "Job", blocks: list[Block], step: int) -> list[NDArray[np.float64]]:
@@ -100,11 +112,12 @@ def present_energies(job: "Job", blocks: list[Block], step: int) -> list[NDArray
 
     The engine evaluates them in no steps, which changes nothing that it would not do again in the next.
     """
-    engine = CpuEngine(replace(job, layout=job.layout._replace(fused=False)), blocks)
+    apart = [block._replace(state=own_scratch(block.state)) for block in blocks]  # the energies are in it
+    engine = CpuEngine(replace(job, layout=job.layout._replace(fused=False)), apart)
     none, no_factors = np.zeros(0, np.int64), Factors(np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
     engine.run(None, step, no_factors, none, none, job.empty_outputs(0, 0))
     n_replicas, energies = job.sampler.n_replicas, []
-    for block in blocks:
+    for block in apart:
         n_chains = block.last - block.first
         row = block.state.rows[NOISY_ENERGY, : n_chains * n_replicas]
         energies.append(row.reshape(n_replicas, n_chains).T.copy())

@@ -72,6 +72,11 @@ class State(NamedTuple):
     noise_buffer: NoiseBuffer
 
 
+# What a call of the engine writes before it reads, but for the row LAMBDA without continuous tempering, which is 1: of
+# blocks that are advanced one after another it is the same memory, which stays in a core's cache.
+SCRATCH = ("previous", "gradient", "curvature", "noise", "mirror_point", "distances", "rows", "masses")
+
+
 class Numbers(NamedTuple):
     """The scalar constants of a run."""
 
@@ -196,17 +201,30 @@ class Block(NamedTuple):
 def make_blocks(
     problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int, keys: Keys | None = None
 ) -> list[Block]:
-    """Blocks for ``init`` (chain, replica, dim). keys: None for those of a run by itself."""
+    """Blocks for ``init`` (chain, replica, dim), which share their scratch. keys: None for those of a run by itself."""
     n_chains, n_replicas, _ = init.shape
     target = problem.target  # a Python function is called by one thread at a time, for all lanes of a block
     least = 1 if target.lane_by_lane and target.callback is None else -(-SIMD_LANES // n_replicas)
     share = max(-(-n_chains // threads), least)
     lanes = default_lanes(sampler) if layout.lanes is None else layout.lanes
     size = max(1, min(lanes // n_replicas, share))
-    return [
-        Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first, keys))
-        for first in range(0, n_chains, size)
-    ]
+    blocks: list[Block] = []
+    for first in range(0, n_chains, size):
+        state = make_state(problem, sampler, init[first : first + size], first, keys)
+        if blocks and state.rows.shape == blocks[0].state.rows.shape:
+            state = with_scratch(state, blocks[0].state)
+        blocks.append(Block(first, min(first + size, n_chains), state))
+    return blocks
+
+
+def with_scratch(state: State, of: State) -> State:
+    """``state`` with the scratch of another of the same shape, which is never advanced at the same time."""
+    return state._replace(**{name: getattr(of, name) for name in SCRATCH})
+
+
+def own_scratch(state: State) -> State:
+    """``state`` with new scratch, so that it may be advanced while others with its old one are."""
+    return state._replace(**{name: getattr(state, name).copy() for name in SCRATCH})
 
 
 def default_lanes(sampler: Sampler) -> int:
