@@ -228,6 +228,20 @@ MUTANTS = [
         "tests/toolkit/engine/test_starts.py -k temperatures",
     ),
     Mutant(
+        "engine: threads share the scratch of a block",
+        "toolkit/_engine/cpu.py",
+        "if thread == 0:",
+        "if thread >= 0:",
+        "tests/toolkit/engine/test_state.py -k share_their_scratch",
+    ),
+    Mutant(
+        "engine: reflections of a run with walls are not counted",
+        "toolkit/_engine/run_record.py",
+        "has_walls, is_tested = problem.domain is not None,",
+        "has_walls, is_tested = problem.domain is None,",
+        "tests/toolkit/engine/test_state.py -k stay_0",
+    ),
+    Mutant(
         "checkpoint: the dynamics' memory is left out",
         "toolkit/_engine/state.py",
         '"position", "momentum", "memory", "bounces"',

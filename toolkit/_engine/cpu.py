@@ -19,7 +19,20 @@ from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_parameters
-from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, State, Steps, make_blocks, own_scratch, with_scratch, with_target
+from .state import (
+    ADVANCE,
+    PROPOSE,
+    TEMPER,
+    Block,
+    Constants,
+    Outputs,
+    State,
+    Steps,
+    make_blocks,
+    own_scratch,
+    with_scratch,
+    with_target,
+)
 
 if TYPE_CHECKING:
     from .job import Job
@@ -94,7 +107,6 @@ class CpuEngine:
                 tasks += [pool.submit(work, thread) for thread in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
-
 
     def _for_thread(self, state: State, thread: int) -> State:
         """``state`` with the scratch of a thread. That of the first is the one which all blocks have."""

@@ -233,13 +233,13 @@ class Driver(Generic[AnyRun]):
 
     def _count(self) -> Counts | None:
         """The blocks' counts; None for an engine whose counts can be read later."""
-        return count(self.blocks, self.job.sampler) if self._engine.counts_by_chunk else None
+        return count(self.blocks, self.job.problem, self.job.sampler) if self._engine.counts_by_chunk else None
 
     @property
     def counts(self) -> Counts:
         """The counts after the last complete chunk."""
         counts = self._finished.counts
-        return count(self.blocks, self.job.sampler) if counts is None else counts
+        return count(self.blocks, self.job.problem, self.job.sampler) if counts is None else counts
 
     @property
     def done(self) -> int:

@@ -35,12 +35,15 @@ class Counts(NamedTuple):
     visits: Integers  # (chain, bin)
 
 
-def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
+def count(blocks: "list[Block]", problem: Problem, sampler: Sampler) -> Counts:
     """The present counts of all blocks, without θ."""
     states = [block.state for block in blocks]
     exchanges, contours = [state.exchange for state in states], [state.contour for state in states]
+    has_walls, is_tested = problem.domain is not None, sampler.dynamics.leapfrogs > 0
 
-    def by_replica(field: str) -> Integers:
+    def by_replica(field: str, may_count: bool = True) -> Integers:
+        if not may_count:  # memory that is never written takes no room
+            return np.zeros((sum(block.last - block.first for block in blocks), sampler.n_replicas), np.int64)
         parts = []
         for block in blocks:
             n_chains = block.last - block.first
@@ -49,10 +52,10 @@ def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
         return np.concatenate(parts)
 
     return Counts(
-        status=by_replica("status"),
-        bounces=by_replica("bounces"),
-        fallbacks=by_replica("fallbacks"),
-        accepted_moves=by_replica("accepted"),
+        status=by_replica("status", any(state.status.any() for state in states)),
+        bounces=by_replica("bounces", has_walls),
+        fallbacks=by_replica("fallbacks", has_walls),
+        accepted_moves=by_replica("accepted", is_tested),
         attempted=np.concatenate([exchange.attempted.T for exchange in exchanges]),
         accepted=np.concatenate([exchange.accepted.T for exchange in exchanges]),
         correction=np.concatenate([exchange.correction.T for exchange in exchanges]),

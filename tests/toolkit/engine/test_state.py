@@ -7,7 +7,10 @@ from tests.support.checkpoint_cases import CASES, assert_same, run_case, stopped
 from toolkit import Layout, Problem
 from toolkit._compiler.block_rows import LAMBDA
 from toolkit._engine import state
+from toolkit._engine.cpu import CpuEngine
 from toolkit._engine.driver import Driver
+from toolkit._engine.job import make_job
+from toolkit._engine.run_record import count
 from toolkit._engine.state import make_blocks
 from toolkit.tempering import ContinuousTempering
 
@@ -125,6 +128,44 @@ def test_a_view_is_one_and_leaves_padding_out():
     (other,) = state.views([block], "exchange.correction", 3)
     other[4, 1] = 9.0
     assert block.state.exchange.correction[1, 4] == 9.0
+
+
+def test_blocks_share_their_scratch_and_threads_do_not():
+    """Three blocks, the last of them smaller: one thread advances each with the scratch that those of its size have."""
+    shape, sampler = (37, 1, 2), CASES["sgld"][1]
+    blocks = make_blocks(Problem(CASES["sgld"][0]), sampler, np.zeros(shape), Layout(lanes=16), 1)
+    assert [block.state.status.size for block in blocks] == [16, 16, 8]
+    job = make_job(Problem(CASES["sgld"][0]), sampler, n_steps=8, n_chains=37, init=np.zeros(2), seed=0, threads=2)
+    engine = CpuEngine(job, blocks)
+    for name in state.SCRATCH:
+        first, second, last = (getattr(block.state, name) for block in blocks)
+        assert first is second
+        assert first is not last
+        for block in blocks[1:]:
+            own, again = (getattr(engine._for_thread(block.state, 1), name) for _ in range(2))
+            assert own is again
+            assert own.shape == getattr(block.state, name).shape
+            assert not np.shares_memory(own, getattr(block.state, name))
+    moved = engine._for_thread(blocks[1].state, 1)
+    assert moved.position is blocks[1].state.position
+    assert (moved.rows[LAMBDA] == 1.0).all()
+
+
+def test_counts_that_stay_0_take_no_memory():
+    """Without walls and tests; and all of them as the blocks have them."""
+    for name, zero in (("sgld", True), ("r2sgld", False), ("mala", False)):
+        problem, sampler, _ = CASES[name]
+        problem = problem if isinstance(problem, Problem) else Problem(problem)
+        (block,) = make_blocks(problem, sampler, np.zeros((5, sampler.n_replicas, 2)), Layout(), 1)
+        for field in () if zero else ("bounces", "fallbacks") if problem.domain else ("accepted",):
+            getattr(block.state, field)[:5] = [1, 0, 3, 0, 2]
+        counts = count([block], problem, sampler)
+        assert counts.status.shape == (5, sampler.n_replicas)
+        assert not counts.status.any()
+        assert counts.bounces[:, 0].tolist() == [1, 0, 3, 0, 2] if problem.domain else not counts.bounces.any()
+        assert counts.accepted_moves[:, 0].tolist() == [1, 0, 3, 0, 2] if name == "mala" else True
+        block.state.status[3] = 9
+        assert count([block], problem, sampler).status[3, 0] == 9
 
 
 def test_impossible_values_are_seen():
