@@ -175,9 +175,9 @@ class Library:
         if x.ndim != 2 or x.shape[1] != len(self.variables):
             raise ValueError(f"states must have shape (n, {len(self.variables)}), got {x.shape}")
         out = np.empty((len(x), len(self.terms)))
-        columns = tuple(x.T)
+        values = TermValues(tuple(x.T))
         for k, term in enumerate(self.terms):
-            out[:, k] = column_of(term, columns)
+            out[:, k] = values.of(term)
         return out
 
     def subset(self, names: Any) -> "Library":
@@ -189,23 +189,43 @@ class Library:
         return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted), self.inputs)
 
 
-def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
-    """A term at all states, from their columns."""
-    if term.powers is not None:
-        value = np.ones_like(columns[0])
-        for column, power in zip(columns, term.powers, strict=True):
-            if power:
-                value = value * column**power
-        return value
-    namespace = {"sin": np.sin, "cos": np.cos, "x": columns}
-    if term.own is not None:
-        points = zip(*columns, strict=True)
-        values = np.array([complex(term.own(point)) for point in points])
-        if (np.abs(values.imag) > 0.0).any():
-            first = values[np.abs(values.imag) > 0.0][0]
-            raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
-        return values.real
-    return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # checked by ``check_expression``
+class TermValues:
+    """Terms at all states, from the columns of states and inputs, each (n,); monomials share powers and products."""
+
+    def __init__(self, columns: tuple[Array, ...]) -> None:
+        self._columns = columns
+        self._powers: dict[tuple[int, int], Array] = {}  # by column and power
+        self._products: dict[tuple[int, ...], Array] = {(): np.ones_like(columns[0])}  # by powers of the first columns
+
+    def of(self, term: Term) -> Array:
+        """One term (n,), which may be an array that other terms use."""
+        if term.powers is not None:
+            return self._product(tuple(term.powers))
+        if term.own is not None:
+            points = zip(*self._columns, strict=True)
+            values = np.array([complex(term.own(point)) for point in points])
+            if (np.abs(values.imag) > 0.0).any():
+                first = values[np.abs(values.imag) > 0.0][0]
+                raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
+            return values.real
+        namespace = {"sin": np.sin, "cos": np.cos, "x": self._columns}
+        return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # checked by ``check_expression``
+
+    def _product(self, powers: tuple[int, ...]) -> Array:
+        """The product of the first columns to these powers."""
+        found = self._products.get(powers)
+        if found is None:
+            found = self._product(powers[:-1])
+            if powers[-1]:
+                found = found * self._power(len(powers) - 1, powers[-1])
+            self._products[powers] = found
+        return found
+
+    def _power(self, column: int, power: int) -> Array:
+        found = self._powers.get((column, power))
+        if found is None:
+            found = self._powers[column, power] = self._columns[column] ** power
+        return found
 
 
 def polynomial(states: Any, degree: int, *, constant: bool = True, inputs: Any = ()) -> Library:

@@ -24,7 +24,7 @@ from toolkit.errors import (
     shown,
 )
 
-from .arrays import Array
+from .arrays import Array, Integers
 from .libraries import Library, polynomial
 from .systems.system import System, check_names, compiled_function, factors_of, tuple_text
 
@@ -266,6 +266,17 @@ class Model:
         if row.shape != (len(self.parameters),):
             raise ValueError(f"{name} must have shape ({len(self.parameters)},), got {row.shape}")
         return row
+
+    @functools.cached_property
+    def single_terms(self) -> tuple[Integers, Array] | None:
+        """The one term of each parameter in each equation, and its factor or 0: (states, parameters).
+
+        None where a parameter stands at several terms of one equation.
+        """
+        present = self.directions != 0.0
+        if (present.sum(axis=1) > 1).any():
+            return None
+        return np.argmax(present, axis=1).T.copy(), self.directions.sum(axis=1).T.copy()
 
     @functools.cached_property
     def system(self) -> System:

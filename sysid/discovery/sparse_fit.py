@@ -11,6 +11,7 @@ from ..data.series import Series
 from ..likelihoods.conditions import grid_of
 from ..likelihoods.path_fit import (
     FittedPath,
+    PathStep,
     StateOfPath,
     WeakFit,
     WeakProblem,
@@ -19,6 +20,7 @@ from ..likelihoods.path_fit import (
     negative_log,
     noise_floor,
     noise_of,
+    normal_equations,
     path_step,
     state_of_path,
 )
@@ -115,7 +117,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     fit, is_quadratic = attempt(likelihood, data, problem)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
     law = Law(model.parameters, fit.quadratic)
-    sparse = quick.posterior(law, scales, model)[0]
+    sparse, priors = quick.posterior(law, scales, model)
     for _ in range(MAX_ROUNDS):
         near = fit_near(fit, data, problem, sparse, likelihood.pieces)
         if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
@@ -124,7 +126,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
         n_before, before = len(fit.paths), sparse
         fit, is_quadratic = near
         law = Law(model.parameters, fit.quadratic)
-        sparse = quick.posterior(law, scales, model)[0]
+        sparse, priors = quick.posterior(law, scales, model)
         shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
         if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
             break
@@ -136,7 +138,9 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
     last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
     path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
-    return SparseFit(*settings.posterior(law, scales, model), law, path, fit.noise)
+    if settings != quick:
+        sparse, priors = settings.posterior(law, scales, model)
+    return SparseFit(sparse, priors, law, path, fit.noise)
 
 
 def fit_near(
@@ -159,8 +163,8 @@ def fit_near(
     while True:
         paths = pieces.paths(whole, substeps)
         found = fit_at(paths, problem, centre, fit.noise, n_present)
-        if isinstance(found, WeakFit):
-            candidate = Candidate(found, departures(found, model, offsets))
+        if isinstance(found, FitAt):
+            candidate = Candidate(found.fit, departures(*found, model, offsets))
             if best is None or candidate.total < best.total:
                 best = candidate
             if candidate.total <= limit:
@@ -175,9 +179,16 @@ def fit_near(
     return None if best is None else (best.fit, best.total <= limit)
 
 
+class FitAt(NamedTuple):
+    """A fit at given coefficients, and the steps of its paths there."""
+
+    fit: WeakFit
+    steps: list[PathStep]
+
+
 def fit_at(
     paths: list[FittedPath], problem: WeakProblem, parameters: Array, noise: Array, n_present: float
-) -> WeakFit | list[int]:
+) -> FitAt | list[int]:
     """The best paths at given coefficients, with noise and quadratic there; else how often to halve each piece."""
     model = problem.model
     freedom = n_present / len(noise) + len(paths)
@@ -193,9 +204,8 @@ def fit_at(
                 return [0] * len(paths)
         paths = there
     steps = [path_step(t, model, parameters, noise) for t in paths]
-    design, residual = (np.concatenate([getattr(s, name) for s in steps]) for name in ("design", "residual"))
-    lowest = negative_log(paths, noise)
-    return WeakFit(parameters, design.T @ design, noise, paths, lowest, 0.0, design.T @ residual)
+    precision, gradient = normal_equations(steps)
+    return FitAt(WeakFit(parameters, precision, noise, paths, negative_log(paths, noise), 0.0, gradient), steps)
 
 
 def whole_paths(fit: WeakFit, data: list[Series]) -> list[FittedPath]:

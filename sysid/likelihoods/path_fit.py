@@ -206,8 +206,7 @@ def gauss_newton(guess: Guess, problem: WeakProblem, iterations: int) -> WeakFit
     floor = noise_floor(paths)
     for _ in range(iterations):
         path_steps = [path_step(t, model, parameters, noise) for t in paths]
-        design = np.concatenate([s.design for s in path_steps])
-        precision, gradient = design.T @ design, design.T @ np.concatenate([s.residual for s in path_steps])
+        precision, gradient = normal_equations(path_steps)
         problem.check_determined(precision)
         total = precision + np.diag(prior)
         change = least_squares(total, gradient - prior * parameters)
@@ -261,6 +260,12 @@ class PathStep(NamedTuple):
     design: Array
 
 
+def normal_equations(steps: list[PathStep]) -> tuple[Array, Array]:
+    """The precision (q, q) of the parameters by steps of all paths, and minus the slope of −log likelihood (q,)."""
+    design, residual = (np.concatenate([getattr(s, name) for s in steps]) for name in ("design", "residual"))
+    return design.T @ design, design.T @ residual
+
+
 def path_step(
     fitted: FittedPath, model: Model, parameters: Array, noise: Array, *, with_parameters: bool = True
 ) -> PathStep:
@@ -296,7 +301,10 @@ def path_step(
 
 def moves_of(terms: Array, model: Model) -> Array:
     """The change of velocities (nodes, dim, q) per parameter, of terms (nodes, terms)."""
-    return np.asarray(np.einsum("nt,kte->nek", terms, model.directions))
+    if model.single_terms is None:
+        return np.asarray(np.einsum("nt,kte->nek", terms, model.directions))
+    places, factors = model.single_terms
+    return np.asarray(np.take(terms, places, axis=1) * factors)
 
 
 def weights_and_jacobian(

@@ -1,6 +1,7 @@
 """Pieces of series, as few as make the likelihood of a model's coefficients nearly Gaussian."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +11,17 @@ import scipy
 from ..arrays import Array, Bools
 from ..model import Model
 from .conditions import grid_of
-from .path_fit import MIN_EIGENVALUE, FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
+from .path_fit import (
+    MIN_EIGENVALUE,
+    FittedPath,
+    Guess,
+    PathStep,
+    WeakFit,
+    WeakProblem,
+    gauss_newton,
+    misfit_of,
+    path_step,
+)
 from .term_derivatives import term_jacobian
 
 MAX_GROWTH = 1e4  # of a change at a piece's first sample, in units of the states' spread
@@ -140,15 +151,14 @@ def gaussian_offsets(precision: Array) -> Array:
     return np.asarray(scipy.linalg.solve_triangular(root, normals.T, lower=True, trans="T").T * scale)
 
 
-def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
+def departures(fit: WeakFit, steps: Iterable[PathStep], model: Model, offsets: Array) -> Array:
     """By how much −log likelihood departs from its quadratic at draws of the coefficients: (draws, pieces), in nats.
 
     Infinite where no path is found.
-    offsets: (draws, q), of the draws from the coefficients of the fit.
+    steps: of the paths at the coefficients of the fit. offsets: (draws, q), of the draws from these coefficients.
     """
     out = np.empty((len(offsets), len(fit.paths)))
-    for k, fitted in enumerate(fit.paths):
-        step = path_step(fitted, model, fit.parameters, fit.noise)
+    for k, (fitted, step) in enumerate(zip(fit.paths, steps, strict=True)):
         lowest = misfit_of(fitted, model, fit.parameters, fit.noise)
         for i, offset in enumerate(offsets):
             moved = step.design @ offset
@@ -191,7 +201,8 @@ def candidate_from(guess: Guess, problem: WeakProblem, iterations: int, limit: f
 def compared(fit: WeakFit, problem: WeakProblem) -> Candidate:
     """A fit beside its quadratic, at draws from it."""
     offsets = gaussian_offsets(fit.precision + np.diag(problem.prior_precision))
-    return Candidate(fit, departures(fit, problem.model, offsets))
+    steps = (path_step(t, problem.model, fit.parameters, fit.noise) for t in fit.paths)
+    return Candidate(fit, departures(fit, steps, problem.model, offsets))
 
 
 def fit_in_pieces(

@@ -9,7 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from toolkit.errors import shown
 
 from ..arrays import Array
-from ..libraries import Library, column_of
+from ..libraries import Library, TermValues
 from ..systems.system import analytic
 
 COMPLEX_STEP = 1e-40  # its square is 0 beside any state
@@ -19,14 +19,17 @@ N_CHECKED = 24  # states at which derivatives are compared with differences
 def term_jacobian(library: Library, path: Array) -> Array:
     """∂θ_t/∂x_d (nodes, terms, dim) at a path (nodes, dim), with the inputs in further columns, by complex steps."""
     dim = len(library.states)
-    out = np.empty((len(path), len(library), dim))
+    out = np.zeros((len(path), len(library), dim))
     for d in range(dim):
         columns: tuple[Any, ...] = tuple(
             path[:, e] + (1j * COMPLEX_STEP if e == d else 0.0) for e in range(path.shape[1])
         )
+        values = TermValues(columns)
         for k, term in enumerate(library.terms):
+            if term.powers is not None and term.powers[d] == 0:
+                continue
             if term.own is None:
-                value = column_of(term, columns)
+                value = values.of(term)
             else:
                 own = cached_analytic(term.own) if isinstance(term.own, Dispatcher) else term.own
                 value = np.array([complex(own(point)) for point in zip(*columns, strict=True)])

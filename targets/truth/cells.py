@@ -18,7 +18,7 @@ CELLS_ACROSS, MAX_CELLS_ACROSS = (
     100,
     400,
 )  # cells across the overlap of grid and rings, doubled until the orders agree
-BATCH = 10_000  # triangles evaluated at a time
+BATCH = 400  # triangles evaluated at a time, so that arrays stay in the processor's caches
 
 
 def split_edges(edges: Array, low: float, high: float, width: float) -> Array:
@@ -92,14 +92,25 @@ def fine_integrals(
         for triangles, cells in pieces:
             for start in range(0, len(cells), BATCH):
                 batch = triangles[start : start + BATCH]
-                centre, a, b = np.split(batch, 3, axis=1)
-                a, b = a - centre, b - centre
-                points = centre[:, None] + s[:, None] * ((1.0 - t)[:, None] * a[:, None] + t[:, None] * b[:, None])
+                points = points_in(batch, s, t)
                 with np.errstate(over="ignore"):  # an infinity fails the comparison of the orders
-                    density = np.exp(offset - target.evaluate(points.reshape(-1, 2))[0]).reshape(len(a), -1)
+                    density = np.exp(offset - target.evaluate(points)[0]).reshape(len(batch), -1)
                 np.add.at(totals, cells[start : start + BATCH], twice_areas(batch) * (density @ weight))
         results.append(totals.reshape(shape))
     return results[0], results[1]
+
+
+def points_in(triangles: Array, s: Array, t: Array) -> Array:
+    """The points c + s ((1 − t) a + t b) of each row (c, a, b) of ``triangles`` (n, 6), triangle by triangle, (…, 2)."""
+    points = np.empty((len(triangles), s.size, 2))
+    for d in range(2):  # each coordinate by itself, so that NumPy's loops are long
+        centre = triangles[:, d, None]
+        place = (1.0 - t) * (triangles[:, 2 + d, None] - centre)
+        place += t * (triangles[:, 4 + d, None] - centre)
+        place *= s
+        place += centre
+        points[:, :, d] = place
+    return points.reshape(-1, 2)
 
 
 def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, Integers]]:

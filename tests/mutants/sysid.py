@@ -412,8 +412,8 @@ MUTANTS = [
     Mutant(
         "weak: precision of half the data",
         "sysid/likelihoods/path_fit.py",
-        "precision, gradient = design.T @ design, design.T",
-        "precision, gradient = 0.5 * design.T @ design, 0.5 * design.T",
+        "return design.T @ design, design.T @ residual",
+        "return 0.5 * design.T @ design, 0.5 * design.T @ residual",
         "tests/sysid/likelihoods/test_weak_form.py",
     ),
     Mutant(

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from sysid import libraries, model_of, systems
+from sysid.libraries import TermValues
+from sysid.likelihoods.path_fit import moves_of
+from sysid.likelihoods.term_derivatives import COMPLEX_STEP, term_jacobian
 from sysid.model import all_free, as_model, model_of_system
 
 STATES = ("x", "y", "z")
@@ -19,6 +22,42 @@ def test_a_polynomial_library_has_every_monomial_once():
     assert len(libraries.polynomial(STATES, 5)) == 56  # (3 + 5 over 5)
     assert libraries.polynomial(("hare", "lynx"), 2).names[-2:] == ("hare lynx", "lynx lynx")
     assert "1" not in libraries.polynomial(STATES, 2, constant=False).names
+
+
+def test_shared_powers_and_products_keep_the_bits_of_each_monomial_by_itself():
+    library = libraries.polynomial(STATES, 4)
+    together = library.evaluate(POINTS)
+    for k, term in enumerate(library.terms):
+        assert np.array_equal(together[:, k], TermValues(tuple(POINTS.T)).of(term))
+        alone = np.ones(50)
+        for column, power in zip(POINTS.T, term.powers, strict=True):
+            alone = alone * column**power if power else alone
+        assert np.array_equal(together[:, k], alone)
+
+
+def test_derivatives_are_those_of_each_monomial_by_itself():
+    library = libraries.polynomial(STATES, 4, inputs=("u",))
+    points = np.random.default_rng(2).normal(size=(50, 4))
+    jacobian = term_jacobian(library, points)
+    for d in range(3):
+        columns = [points[:, e] + (1j * COMPLEX_STEP if e == d else 0.0) for e in range(4)]
+        for k, term in enumerate(library.terms):
+            alone = np.ones_like(columns[0])
+            for column, power in zip(columns, term.powers, strict=True):
+                alone = alone * column**power if power else alone
+            assert np.array_equal(jacobian[:, k, d], np.imag(alone) / COMPLEX_STEP)
+
+
+def test_moves_of_single_terms_are_the_sum_over_all_terms():
+    library = libraries.polynomial(STATES, 2)
+    single = model_of(library, free=["dx:xy", "dz:1"], tied={"a": {"dx:x": -1.0, "dy:y": 2.5}}, fixed={"dy:x": 3.0})
+    several = model_of(library, tied={"a": {"dx:x": -1.0, "dx:y": 2.5}})
+    assert several.single_terms is None
+    places, factors = single.single_terms
+    assert places.shape == factors.shape == (3, 3)
+    terms = library.evaluate(POINTS)
+    for model in (single, several, all_free(library)):
+        assert np.array_equal(moves_of(terms, model), np.einsum("nt,kte->nek", terms, model.directions))
 
 
 def test_fourier_and_own_terms():

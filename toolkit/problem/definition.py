@@ -209,9 +209,12 @@ def compile_block(function: Callable[..., None]) -> Any:
         return compile_part(function, TARGET, allocates=True, packed=True)
 
 
-def check_points(points: Any, dim: int) -> Array:
-    """``points`` as floats of shape (n, dim), nan and inf included. Raises TypeError or ValueError otherwise."""
-    array = check_real_array("points", points)
+def check_points(points: Any, dim: int, *, copies: bool = True) -> Array:
+    """``points`` as floats of shape (n, dim), nan and inf included. Raises TypeError or ValueError otherwise.
+
+    copies: as ``check_real_array`` has it.
+    """
+    array = check_real_array("points", points, copies=copies)
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
     return array
@@ -301,7 +304,7 @@ class Target(HoldsFunctions):
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
-        points = check_points(points, self.dim)
+        points = check_points(points, self.dim, copies=False)
         if self.callback is not None:
             return self.callback.evaluate(points)  # type: ignore[no-any-return]
         energy, gradient = np.full(len(points), np.nan), np.full((self.dim, len(points)), np.nan)

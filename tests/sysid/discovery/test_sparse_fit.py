@@ -13,6 +13,7 @@ from sysid import Series, discover, likelihoods
 from sysid.discovery import sparse_fit
 from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
 from sysid.libraries import polynomial
+from sysid.likelihoods import pieces
 from sysid.likelihoods.path_fit import misfit_of, path_step
 from sysid.likelihoods.pieces import ROUGH_DEPARTURE
 from sysid.likelihoods.weak_form import attempt, weak, weak_problem
@@ -165,6 +166,41 @@ def test_candidates_may_outnumber_what_the_data_determine(noise):
     for name, value in (("dx:v", 1.0), ("dv:x", -1.0)):
         k = one.sparse.names.index(name)
         assert low[k] <= value <= high[k]
+
+
+@pytest.mark.parametrize("sweeps", [60, 400])
+def test_a_posterior_is_drawn_once_where_the_last_is_as_long_as_those_before(monkeypatch, sweeps):
+    drawn, answers, original = [], [], sparse_fit.sparse_posterior
+
+    def drawing(law, priors, **options):
+        drawn.append((law.quadratic, options["sweeps"]))
+        answers.append(original(law, priors, **options))
+        return answers[-1]
+
+    monkeypatch.setattr(sparse_fit, "sparse_posterior", drawing)
+    one = discover(noisy(flow("SprottB"), 0.02, 0), flow("SprottB").library, sweeps=sweeps, progress=False)
+    assert one.sparse is answers[-1]
+    assert drawn[-1][1] == sweeps
+    priors = dict(zip(one.sparse.names, one.priors, strict=True))
+    again = sparse_posterior(one.law, priors, groups=term_degrees(one.full), sweeps=sweeps, progress=False)
+    np.testing.assert_array_equal(one.sparse.draws, again.draws)
+    same = [number for quadratic, number in drawn if quadratic is one.law.quadratic]
+    assert same == ([sweeps] if sweeps <= sparse_fit.SWEEPS_OF_ROUNDS else [sparse_fit.SWEEPS_OF_ROUNDS, sweeps])
+
+
+def test_steps_of_a_path_at_the_coefficients_are_taken_once(monkeypatch):
+    """The comparison of a fit with its quadratic uses the steps from which the quadratic was made."""
+    fit, problem, sparse, _ = near("SprottB", 0.02, 0)
+    taken = []
+
+    def counted(fitted, model, parameters, noise):
+        taken.append(fitted)
+        return path_step(fitted, model, parameters, noise)
+
+    monkeypatch.setattr(sparse_fit, "path_step", counted)
+    monkeypatch.setattr(pieces, "path_step", None)
+    found, _ = fit_near(fit, [noisy(flow("SprottB"), 0.02, 0)], problem, sparse, 4)
+    assert len(taken) == len(found.paths) == 4
 
 
 @pytest.mark.parametrize("inclusion", [None, 0.2])

@@ -167,8 +167,9 @@ def test_departures_are_infinite_where_no_path_is_found(monkeypatch):
     model = as_model(polynomial(("x",), 1))
     fit = weak().fit(data, model)
     offsets = module.gaussian_offsets(fit.precision)
-    assert (module.departures(fit, model, offsets) < 0.1).all()
+    steps = [module.path_step(path, model, fit.parameters, fit.noise) for path in fit.paths]
+    assert (module.departures(fit, steps, model, offsets) < 0.1).all()
     monkeypatch.setattr(module, "misfit_of", lambda *_: np.inf)
-    candidate = module.Candidate(fit, module.departures(fit, model, offsets))
+    candidate = module.Candidate(fit, module.departures(fit, steps, model, offsets))
     assert candidate.total == np.inf
     assert module.halvings_of(candidate.departed, 1.0) == [2]
