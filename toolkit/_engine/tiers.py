@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from numba.core.codegen import JITCPUCodegen, RuntimeLinker
+from numba.core.codegen import RuntimeLinker
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
@@ -31,7 +31,6 @@ from .._compiler.pickling import portable
 from ..errors import package_root
 from .fused import (
     FusedCompiler,
-    OwnFusedCompiler,
     Specification,
     cache_on_disk,
     compiled,
@@ -150,20 +149,6 @@ class OnlyLoads:
         return found
 
 
-class OwnContext:
-    """Numba's target context with an LLVM engine of its own, which is freed with the code loaded into it."""
-
-    def __init__(self, context: Any, name: str) -> None:
-        self._context, self._codegen = context, JITCPUCodegen(name)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def codegen(self) -> Any:
-        """The code generator."""
-        return self._codegen
-
-
 def load_from_disk(wanted: Specifications) -> Engines | None:
     """The engines, where all of them are on disk."""
     engines: Engines = {}
@@ -184,11 +169,10 @@ def load_delivered(wanted: Specifications, delivered: list[Any]) -> Engines | No
     engines: Engines = {}
     for (n_chains, one), code in zip(wanted.items(), delivered, strict=False):
 
-        def load(signature: Any, context: Any, code: Any = code, one: Specification = one) -> Any:
-            is_own = fused_stamp(*one) is None
-            return CompileResult._rebuild(OwnContext(context, "fused") if is_own else context, *code)
+        def load(signature: Any, context: Any, code: Any = code) -> Any:
+            return CompileResult._rebuild(context, *code)
 
-        engines[n_chains] = dispatcher_of(fused(*one), OwnFusedCompiler, OnlyLoads(load))
+        engines[n_chains] = dispatcher_of(fused(*one), FusedCompiler, OnlyLoads(load))
     return held(wanted, engines) if len(engines) == len(wanted) else None
 
 
