@@ -10,7 +10,6 @@ functions, as after an edit, is not loaded. Where anything fails the run stays w
 import atexit
 import contextlib
 import hashlib
-import math
 import os
 import pickle
 import subprocess
@@ -26,6 +25,7 @@ from numba.core.codegen import RuntimeLinker
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from .._compiler.binding import bound
 from .._compiler.disk_cache import MADE_BY, available_threads, content_stamp
 from .._compiler.pickling import portable
 from ..errors import package_root
@@ -41,7 +41,7 @@ from .fused import (
     specifications,
 )
 from .loop import advance
-from .settings import Parts, parts_of
+from .settings import Parts
 from .state import Block, Numbers
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ MOST_BYTES = 2**26  # sent to the other process; functions can hold arrays
 
 def known_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> Engines | None:
     """The engines, where this process has compiled or loaded all of them before."""
-    held = engines_of(parts_of(job).target)
+    held = engines_of(bound(job.problem.target.energy_gradient))
     if not held:
         return None
     engines = {n_chains: held.get(one) for n_chains, one in specifications(job, blocks, numbers).items()}
@@ -73,14 +73,11 @@ class Tiers:
     """
 
     def __init__(self, job: "Job", wanted: Callable[[], Specifications], threads: int) -> None:
-        self._n_steps, self._may_end_early = job.n_steps, job.may_end_early
-        self._wanted = wanted
+        self._job, self._wanted, self._threads = job, wanted, threads
         self._steps, self._seconds = 0, 0.0
         self._has_looked = False  # on disk
+        self._has_started = False  # another process
         self._compilation: Compilation | None = None
-        self._compiles = COMPILES if threads < available_threads() else COMPILES_WITHOUT_CORE
-        if job.is_part or not may_start_processes():
-            self._compiles = math.inf
 
     def note(self, steps: int, seconds: float) -> None:
         """The general engine took ``seconds`` for ``steps``."""
@@ -91,8 +88,8 @@ class Tiers:
         """Seconds that the run would last from ``step`` on; as long as so far where a condition may end it sooner."""
         if self._seconds < MEASURED or self._steps == 0:
             return 0.0
-        left = (self._n_steps - step) * self._seconds / self._steps
-        return min(left, self._seconds) if self._may_end_early else left
+        left = (self._job.n_steps - step) * self._seconds / self._steps
+        return min(left, self._seconds) if self._job.may_end_early else left
 
     def engines(self, step: int) -> Engines | None:
         """The fused engines for the steps from ``step`` on; None where there are none yet, or it is too late."""
@@ -103,8 +100,8 @@ class Tiers:
             self._has_looked = True
             return load_from_disk(self._wanted())
         if self._compilation is None:
-            if left >= self._compiles:
-                self._compiles = math.inf  # once only
+            if not self._has_started and self._is_worth_compiling(left):
+                self._has_started = True
                 self._compilation = start_compilation(self._wanted())
             return None
         if self._compilation.is_running():
@@ -112,6 +109,11 @@ class Tiers:
         delivered = self._compilation.result()
         self.close()
         return load_delivered(self._wanted(), delivered)
+
+    def _is_worth_compiling(self, left: float) -> bool:
+        """Whether ``left`` seconds are enough, and this process may start another."""
+        least = COMPILES if self._threads < available_threads() else COMPILES_WITHOUT_CORE
+        return left >= least and not self._job.is_part and may_start_processes()
 
     def close(self) -> None:
         """Kill the other process, if there is one."""
