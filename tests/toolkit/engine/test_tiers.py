@@ -203,7 +203,7 @@ def test_a_process_that_hangs_ends_with_the_run(soon, started, never_on_disk, mo
 
 
 ABANDONED = """
-import os, signal, sys
+import os, signal, threading, time
 from toolkit import Layout, samplers, stream, target
 from toolkit._engine import tiers
 
@@ -219,6 +219,7 @@ for _ in range(4):
     next(chunks)
 (compilation,) = tiers.Compilation._running
 print(compilation.pid, flush=True)
+threading.Thread(target=lambda held: time.sleep(600), args=(chunks,), daemon=True).start()  # so it is never closed
 {last}
 """
 
