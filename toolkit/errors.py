@@ -125,10 +125,10 @@ def check_deviation(name: str, value: Any) -> float:
     return check_number(name, check_number(name, value, at_least=0.0), below=1e150)
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """``value`` where it is True or False. Raises TypeError otherwise."""
+def check_flag(name: str, value: Any, *, or_none: bool = False) -> bool:
+    """``value`` where it is True or False. Raises TypeError otherwise. or_none: the caller takes None too."""
     if not is_a(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise TypeError(f"{name} must be True{', False or None' if or_none else ' or False'}, got {shown(value)}")
     return bool(value)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
-from benchmarks.speed.memory_ours import peak
+from benchmarks.speed.processes.memory_ours import peak
 from targets import mixtures
 from toolkit import accumulators, sample, samplers
 from toolkit._distributed.part import arrays_of

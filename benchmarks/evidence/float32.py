@@ -69,6 +69,9 @@ class TwinEngine:
         )
         self.blocks = [block._replace(state=single(block.state, kept)) for block in blocks]
 
+    def close(self) -> None:
+        """There is nothing to release."""
+
     def fetch_accumulated(self) -> None:
         """Accumulators are the host's."""
 

@@ -28,6 +28,7 @@ class Table(NamedTuple):
 SPEED = {
     "engine": Table("speed.engine", BENCH),
     "one_chain": Table("speed.one_chain", BENCH),
+    "tiers": Table("speed.tiers", NAMED),
     "first_draw": Table("speed.first_draw", BENCH),
     "scaling": Table("speed.scaling", BENCH),
     "memory": Table("speed.memory", BENCH),

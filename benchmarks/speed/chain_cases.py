@@ -126,7 +126,7 @@ def our_seconds(
         return processor_seconds(
             lambda: sample(
                 TARGETS[target], sampler, n_steps=n_steps, thin=1 if keeps else n_steps, n_chains=n_chains,
-                init=init, seed=1, threads=1, layout=layout or Layout(),
+                init=init, seed=1, threads=1, layout=layout or Layout(fused=False),
             )
         )  # fmt: skip
 

@@ -27,7 +27,7 @@ from benchmarks.runner.rounds import interleaved
 from benchmarks.runner.tables import Table, ratio_cells
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = Path(__file__).with_name("first_draw_ours.py")
+OURS = Path(__file__).parent / "processes" / "first_draw_ours.py"
 JAX = ROOT / "benchmarks" / "peers" / "first_draw_jax.py"
 NAMES = {
     "sgld": "SGLD, gaussian_mixture",

@@ -17,7 +17,7 @@ from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = Path(__file__).with_name("memory_ours.py")
+OURS = Path(__file__).parent / "processes" / "memory_ours.py"
 JAX = ROOT / "benchmarks" / "peers" / "memory_jax.py"
 RUNS = (  # words, case, chains
     ("import alone", "import", 1),

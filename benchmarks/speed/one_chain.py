@@ -143,7 +143,7 @@ def width_table(plan: Plan) -> None:
 
 def width_call(name: str, target: str, n_chains: int, n_steps: int, width: int) -> Callable[[], float]:
     """Seconds with blocks of ``width`` lanes."""
-    return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, layout=Layout(lanes=width))
+    return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, layout=Layout(lanes=width, fused=False))
 
 
 def replica_table(plan: Plan) -> None:

@@ -127,6 +127,7 @@ BAD_CALLS = {
     "keep_statistics": ({"keep_statistics": None}, TypeError, "keep_statistics must be True or False, got None"),
     "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
     "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),
+    "fused": ({"layout": Layout(fused=1)}, TypeError, "layout.fused must be True, False or None, got 1"),
 }  # fmt: skip
 
 

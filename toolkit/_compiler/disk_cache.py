@@ -315,6 +315,17 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
     return hashlib.sha256("\0".join([*sorted(stamps), *reads.contents]).encode(errors="surrogatepass")).hexdigest()
 
 
+def content_stamp(function: Callable[..., Any]) -> str | None:
+    """Hash of all that a compiler reads of ``function`` as it is in memory; None where that has only an identity.
+
+    Two processes with equal stamps compile it to the same machine code, whatever files say.
+    """
+    reads = Reads(function)
+    if reads.objects or reads.unknown:
+        return None
+    return hashlib.sha256("\0".join([OWN_STAMP, *reads.contents]).encode(errors="surrogatepass")).hexdigest()
+
+
 def environment() -> dict[str, str]:
     """Versions of Python and numerical packages, a digest of the toolkit's sources (``sources``), and the machine."""
     versions = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}

@@ -1,12 +1,13 @@
 """The engine on the CPU: the compiled parts, numbers and blocks of one run, and the threads that advance them."""
 
 import functools
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from .._compiler.decorators import PartPointer, compile_part
 from .._compiler.signatures import DOMAIN
 from ..boundaries.convex import no_domain
 from ..schedules import Factors
-from .fused import can_be_fused, fused_engines
+from .fused import can_be_fused, fused_engines, specifications
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_parameters
 from .state import (
@@ -33,6 +34,7 @@ from .state import (
     with_scratch,
     with_target,
 )
+from .tiers import Engines, Tiers, known_engines
 
 if TYPE_CHECKING:
     from .job import Job
@@ -48,7 +50,6 @@ class CpuEngine:
 
     counts_by_chunk = True  # a chunk may be interrupted, so the counts before it are kept
     may_have_diverged = True
-    made_with: ClassVar[dict[str, str]] = {}  # entries besides those of every run
 
     def __init__(self, job: "Job", blocks: list[Block] | None = None, last: "CpuEngine | None" = None) -> None:
         problem, sampler = job.problem, job.sampler
@@ -66,14 +67,51 @@ class CpuEngine:
         self.blocks = (
             make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys) if blocks is None else blocks
         )
-        self._general: GeneralEngine | None = None
-        if job.layout.fused and can_be_fused(job):
-            self._engines = fused_engines(job, self.blocks, self._numbers)
-        else:
-            self._general = general_engine(job, None if last is None else last._general)
-            self._engines = [self._general.advance] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
         self._scratch: list[dict[int, State]] = [{} for _ in range(self.threads)]  # by lanes, of each thread
+        self._general: GeneralEngine | None = None
+        self._tiers: Tiers | None = None
+        self._fused_from: int | None = 0  # the first step of fused engines; None: there are none
+        engines = self._fused_engines(job)
+        if engines is None:
+            self._fused_from = None
+            self._general = general_engine(job, None if last is None else last._general)
+            engines = {block.last - block.first: self._general.advance for block in self.blocks}
+        self._engines = engines
+
+    def _fused_engines(self, job: "Job") -> Engines | None:
+        """The fused engines, where the run begins with them; else it may go on with them, by ``self._tiers``."""
+        if job.layout.fused is False or not can_be_fused(job):
+            return None
+        if job.layout.fused:
+            return fused_engines(job, self.blocks, self._numbers)
+        engines = known_engines(job, self.blocks, self._numbers)
+        if engines is None:
+            wanted = functools.partial(specifications, job, self.blocks, self._numbers)
+            self._tiers = Tiers(job, wanted, self.threads)
+        return engines
+
+    @property
+    def made_with(self) -> dict[str, str]:
+        """Entries besides those of every run: which engine it has, and from which step on."""
+        if self._fused_from is None:
+            return {"engine": "general"}
+        return {"engine": f"general, fused from step {self._fused_from}" if self._fused_from else "fused"}
+
+    def close(self) -> None:
+        """Compile no fused engine any more."""
+        if self._tiers is not None:
+            self._tiers.close()
+            self._tiers = None
+
+    def _look_for_fused(self, step: int) -> None:
+        """Go on from ``step`` with fused engines, where there are some now."""
+        if self._tiers is None:
+            return
+        engines = self._tiers.engines(step)
+        if engines is not None:
+            self._engines, self._fused_from = engines, step
+            self.close()
 
     def with_problem(self, job: "Job") -> "CpuEngine":
         """An engine that goes on with the present state on the job's problem; this one stays as it is."""
@@ -90,7 +128,9 @@ class CpuEngine:
 
         outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
-        queue = deque(zip(self.blocks, self._engines, strict=True))
+        self._look_for_fused(first)
+        started = time.perf_counter()
+        queue = deque((block, self._engines[block.last - block.first]) for block in self.blocks)
 
         def work(thread: int) -> None:
             for block, advance_block in take_tasks(queue):
@@ -107,6 +147,8 @@ class CpuEngine:
                 tasks += [pool.submit(work, thread) for thread in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
+        if self._tiers is not None:
+            self._tiers.note(slots.size, time.perf_counter() - started)
 
     def _for_thread(self, state: State, thread: int) -> State:
         """``state`` with the scratch of a thread. That of the first is the one which all blocks have."""

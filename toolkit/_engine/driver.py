@@ -198,6 +198,7 @@ class Driver(Generic[AnyRun]):
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._engine.close()
         if self._pool is not None:
             self._pool.shutdown()
         if self._bar is not None:
@@ -275,7 +276,9 @@ class Driver(Generic[AnyRun]):
         Where this raises, nothing has changed. Without accumulators alone.
         """
         job = replace(self.job, problem=problem)
-        self._engine, self.job = self._engine.with_problem(job), job
+        before = self._engine
+        self._engine, self.job = before.with_problem(job), job
+        before.close()
         self._resumed_diverged = bool(self.counts.status.any())  # an engine on a device has not seen it
         if self._pool is None:
             self._pool = self._make_pool()
@@ -287,6 +290,7 @@ class Driver(Generic[AnyRun]):
     def restore_state(self, copies: dict[str, list[NDArray[Any]]]) -> None:
         """Set the state of the last complete chunk, after one that was broken off; on the CPU alone."""
         put_back(self.blocks, self.job.sampler.n_replicas, copies)
+        self._engine.close()
         self._engine = CpuEngine(self.job, self.blocks)  # with a callback that has not failed
         self.is_whole = True
 

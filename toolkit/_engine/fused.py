@@ -199,14 +199,30 @@ def can_be_fused(job: "Job") -> bool:
     return not (job.calls_python or target.lane_by_lane or target.compiled().targetoptions["_nrt"])
 
 
-def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Callable[..., None]]:
-    """The engine of each block: ``loop.advance`` with the parts built in.
+class Specification(NamedTuple):
+    """All that a fused engine is compiled for; two runs with the same one share the engine."""
 
-    Raises TypeError where it does not compile although its parts do.
+    parts: Parts
+    shapes: tuple[Shape, ...]
+    constants: Numbers
+
+
+def specifications(job: "Job", blocks: list[Block], numbers: Numbers) -> dict[int, Specification]:
+    """Of the engines of a run, by the number of chains in a block."""
+    parts, states = parts_of(job), {block.last - block.first: block.state for block in blocks}
+    return {
+        n_chains: Specification(parts, shapes_of(state), compile_time_constants(numbers, n_chains))
+        for n_chains, state in states.items()
+    }
+
+
+def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> dict[int, Callable[..., None]]:
+    """The engines of a run, ``loop.advance`` with the parts built in, by the number of chains in a block.
+
+    Raises TypeError where one does not compile although its parts do.
     """
-    parts = parts_of(job)
     try:
-        return [compiled(parts, shapes_of(b.state), compile_time_constants(numbers, b.last - b.first)) for b in blocks]
+        return {n_chains: compiled(*one) for n_chains, one in specifications(job, blocks, numbers).items()}
     except NumbaError as error:
         raise TypeError(
             f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
@@ -214,15 +230,18 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
         ) from error
 
 
+@cached_per_function
+def engines_of(target: Any) -> dict[Specification, Any]:
+    """The fused engines of a target, held by it; what the toolkit's own functions became in them stays longer."""
+    return {}
+
+
 def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
     """A fused engine, compiled once for all runs that differ only in its arguments."""
-    return compiled_for(parts.target, parts, shapes, constants)
-
-
-@cached_per_function
-def compiled_for(target: Any, parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
-    """``compiled``, held by the target; what the toolkit's own functions are compiled to for it stays longer."""
-    return compile_fused(parts, shapes, constants)
+    engines, specification = engines_of(parts.target), Specification(parts, shapes, constants)
+    if specification not in engines:
+        engines[specification] = compile_fused(*specification)
+    return engines[specification]
 
 
 def compile_fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
@@ -230,11 +249,15 @@ def compile_fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -
     function = fused(parts, shapes, constants)
     stamp = fused_stamp(parts, shapes, constants)
     compiler = FusedCompiler if stamp is not None else OwnFusedCompiler
+    return dispatcher_of(function, compiler, None if stamp is None else cache_on_disk(function, stamp))
+
+
+def dispatcher_of(function: Callable[..., None], compiler: Any, cache: Any) -> Any:
+    """A function of ``fused``, compiled or loaded from ``cache``, which is None where there is none."""
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=compiler)(function)
-    if stamp is not None:
-        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
-            dispatcher._cache = FusedCache(function, stamp)
-    dispatcher.compile(types.void(*ADVANCE.args[len(parts) :]))
+    if cache is not None:
+        dispatcher._cache = cache
+    dispatcher.compile(types.void(*ADVANCE.args[len(Parts._fields) :]))
     dispatcher.disable_compile()
     forget_source(dispatcher)
     return dispatcher
@@ -273,6 +296,13 @@ class FusedCache(StampedCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (sig, codegen.magic_tuple(), self._stamp)
+
+
+def cache_on_disk(function: Callable[..., None], stamp: str) -> FusedCache | None:
+    """The cache of a fused engine; None where there is no folder to write it to."""
+    with contextlib.suppress(RuntimeError):
+        return FusedCache(function, stamp)
+    return None
 
 
 def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> str | None:

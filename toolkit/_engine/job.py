@@ -84,6 +84,7 @@ class Job:
     keys: Keys
     is_part: bool  # of a larger run, which goes on where all chains of this part have diverged
     is_open: bool  # no n_steps was given, and a condition ends the run; ``n_steps`` is then the most there can be
+    may_end_early: bool  # by a condition
 
     @property
     def pilot_init(self) -> Floats:
@@ -581,7 +582,8 @@ def make_job(
         check_count("layout.lanes", layout.lanes, at_least=1)
     if layout.chunk_steps is not None:
         check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
-    check_flag("layout.fused", layout.fused)
+    if layout.fused is not None:
+        check_flag("layout.fused", layout.fused, or_none=True)
     keep_replicas = check_flag("keep_replicas", keep_replicas)
     keep_energies = check_flag("keep_energies", keep_energies)
     has_statistics = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
@@ -609,6 +611,7 @@ def make_job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
         keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
         init is None or spread is not None, on_divergence, keys, is_part, is_open,
+        has_until,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job

@@ -156,7 +156,7 @@ class RunRecord:
     n_steps: steps done, of ``total_steps`` requested. sampling_steps: those after burn-in.
     init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
-    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
+    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine, device and engine.
     stopping: how ``until`` ended the run; None without. tuning: how ``tune`` found the sampler; None without.
     """
 

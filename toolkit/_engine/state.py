@@ -181,13 +181,15 @@ class Layout(NamedTuple):
     chunk_steps: steps of a call of the engine; None: at first 2²¹ lane-steps or 128 steps, whichever is more, of at
     most 256 MiB of draws; `sample` then doubles them while they take less than a tenth of a second.
     fused: compile the engine for this target, sampler and size of block, with all calls inlined, which is faster the
-    fewer the lanes, and takes some 10 s each time (docs/engine.md); cached on disk. A target in Python, or one that
-    allocates arrays, ignores it. CUDA's kernels are always so.
+    fewer the lanes, and takes some 10 s each time (docs/engine.md); cached on disk. True: before the run. None: beside
+    it, by another process, where the run lasts long enough by its speed so far; it goes on with that engine as soon as
+    it is there. False: never. A target in Python, or one that allocates arrays, ignores it. CUDA's kernels are always
+    so. ``run.made_with["engine"]`` says what happened.
     """
 
     lanes: int | None = None
     chunk_steps: int | None = None
-    fused: bool = False
+    fused: bool | None = None
 
 
 class Block(NamedTuple):

@@ -112,7 +112,7 @@ def locate(
 
 Floats = NDArray[np.float64]
 
-REFERENCE_LAYOUT = {"threads": 1, "layout": Layout()}
+REFERENCE_LAYOUT = {"threads": 1, "layout": Layout(fused=False)}
 
 
 class Case(NamedTuple):

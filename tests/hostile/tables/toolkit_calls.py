@@ -32,6 +32,7 @@ PARTITION = tempering.Partition(0.0, 0.5, 20)
 RUN = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 20, "seed": 0, "n_chains": 2, "threads": 1}
 LAYOUTS = st.sampled_from(
     [toolkit.Layout(v, w) for v, w in [(0, None), (1.5, None), ("8", 1), (8, 0), (8, 2.0), (True, 1)]]
+    + [toolkit.Layout(fused=v) for v in (0, 1.0, "None", [True])]
 )
 PARTS = {
     "layout": kind(lambda v: isinstance(v, toolkit.Layout) and v == toolkit.Layout(), LAYOUTS),

@@ -342,7 +342,7 @@ def test_a_python_function_may_take_over_and_hand_back():
 def test_the_fused_engine_takes_another_problem_too():
     options = {"n_chains": 3, "seed": 4}
     draws = []
-    for layout in (Layout(), Layout(fused=True)):
+    for layout in (Layout(fused=False), Layout(fused=True)):
         with toolkit.chains(FIRST, SGLD, **options, layout=layout) as c:
             c.advance(5)
             c.replace(SECOND)

@@ -349,7 +349,11 @@ def test_a_matrix_moves_in_z_as_without_a_scale(move, kind):
 
 @pytest.mark.parametrize(
     ("move", "engine"),
-    [("mala", Layout()), ("hmc", Layout()), pytest.param("hmc", Layout(fused=True), marks=pytest.mark.slow)],
+    [
+        ("mala", Layout(fused=False)),
+        ("hmc", Layout(fused=False)),
+        pytest.param("hmc", Layout(fused=True), marks=pytest.mark.slow),
+    ],
 )
 def test_a_diagonal_matrix_changes_no_bit(move, engine):
     rows = run_of(IN_X, scaled(sampler_of(move, "exchange")), SCALE, layout=engine)

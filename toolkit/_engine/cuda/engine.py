@@ -210,6 +210,9 @@ class DeviceEngine:
             self._state.fetch()
         return [self._block]
 
+    def close(self) -> None:
+        """Does nothing: the device's memory is freed with the engine."""
+
     def fetch_accumulated(self) -> None:
         """Copy the accumulators' states to the host."""
         self._accumulation.fetch(self._compute)
