@@ -3,7 +3,8 @@
 Each run is a process of its own, timed without its imports. "Cold": of compiled code the cache has the general engine
 alone; "warm": the fused one too. Ratios of rounds are of the engine that is never fused to the others, so more is
 better; Runs of more than half a minute have one round. Runs that
-would take more than two minutes with the general engine are left out.
+would take more than two minutes with the general engine are left out. Load: of the machine after the rows' runs, of so
+many cores; where it leaves none idle, runs of less than ten minutes start no process.
 """
 
 import json
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.rounds import interleaved
 from benchmarks.runner.tables import Table, ratio_cells
+from toolkit._compiler.disk_cache import available_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).parent / "processes" / "tiers_ours.py"
@@ -75,16 +77,21 @@ def rows(table: Table, case: str, n_steps: int, caches: Caches, rounds: int) -> 
         table.row(
             NAMES[case], f"{n_steps:.0e}", "warm" if is_warm else "cold", beside, spread,
             ratio_cells(seconds["False"], seconds["True"])[0], *(f"{middle[fused]:.3g}" for fused in LAYOUTS),
-            seen["None"][-1].engine,
+            seen["None"][-1].engine, f"{load():.2g} of {available_threads()}",
         )  # fmt: skip
     return general
+
+
+def load() -> float:
+    """Of the machine, in the last minute; nan where it is not known."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def main(plan: Plan) -> None:
     """Print the table."""
     table = Table(
         plan.folder, "tiers", "sampler", "steps", "cache", "× None", "spread", "× True", "None, s", "True, s",
-        "False, s", "engine with None",
+        "False, s", "engine with None", "load",
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for case in list(NAMES)[: 1 if plan.is_small else None]:

@@ -53,7 +53,7 @@ Specifications = dict[int, Specification]
 # Seconds. Of sampling until the speed is known; and left of a run, from which on an engine is looked for on disk, and
 # is compiled. `python -m benchmarks speed tiers`: looking takes 3 ms, loading 20 ms, compiling 5 to 10 s of one core.
 MEASURED, LOADS, COMPILES = 0.25, 1.0, 20.0
-COMPILES_WITHOUT_CORE = 600.0  # where the run keeps all cores busy; 10 s of one are less than 2 % of it
+COMPILES_WITHOUT_CORE = 600.0  # where no core is idle; 10 s of one are less than 2 % of it
 MOST_BYTES = 2**26  # sent to the other process; functions can hold arrays
 
 
@@ -112,7 +112,7 @@ class Tiers:
 
     def _is_worth_compiling(self, left: float) -> bool:
         """Whether ``left`` seconds are enough, and this process may start another."""
-        least = COMPILES if self._threads < available_threads() else COMPILES_WITHOUT_CORE
+        least = COMPILES if has_idle_core(self._threads) else COMPILES_WITHOUT_CORE
         return left >= least and not self._job.is_part and may_start_processes()
 
     def close(self) -> None:
@@ -120,6 +120,16 @@ class Tiers:
         if self._compilation is not None:
             self._compilation.close()
             self._compilation = None
+
+
+def has_idle_core(threads: int) -> bool:
+    """Whether a core is idle beside a run of so many threads, by the machine's load of the last minute if known."""
+    cores = available_threads()
+    try:
+        load = os.getloadavg()[0] * cores / (os.cpu_count() or cores)  # about that of the cores of this process
+    except (AttributeError, OSError):
+        load = 0.0
+    return max(threads, load) <= cores - 0.5
 
 
 def may_start_processes() -> bool:

@@ -139,7 +139,7 @@ def test_streams_and_resumed_runs_change_engines(soon, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # runs this short settle nothing
-@pytest.mark.slow_cases("resgld × 2", "csgld")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sgld", "resgld × 2", "csgld"])
 def test_a_run_goes_on_with_what_another_process_compiles(soon, started, never_on_disk, name):
     case = case_of(Problem(bowl(1.0 + len(name))), EVERY_SAMPLER[name])
@@ -273,10 +273,12 @@ def test_functions_of_a_script_are_sent_and_the_script_is_not_run(tmp_path):
 # When.
 
 
-def tiers_of(monkeypatch, n_steps=10**9, may_end_early=False, is_part=False, threads=1, cores=2):
-    """Those of a run; what it does is noted in a list."""
+def tiers_of(monkeypatch, n_steps=10**9, may_end_early=False, is_part=False, threads=1, load=1.0):
+    """Those of a run on two of four cores; what it does is noted in a list. load: of the machine."""
     done = []
-    monkeypatch.setattr(tiers, "available_threads", lambda: cores)
+    monkeypatch.setattr(tiers, "available_threads", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
     monkeypatch.setattr(tiers, "load_from_disk", lambda wanted: done.append("looked"))
     monkeypatch.setattr(tiers, "start_compilation", lambda wanted: done.append("compiles"))
     job = SimpleNamespace(n_steps=n_steps, may_end_early=may_end_early, is_part=is_part)
@@ -310,8 +312,10 @@ def test_a_run_that_may_end_early_lasts_as_long_again(monkeypatch):
         ({"is_part": True}, 10000.0, ["looked"]),
         ({"threads": 2}, 500.0, ["looked"]),
         ({"threads": 2}, 700.0, ["looked", "compiles"]),
+        ({"load": 2.9}, 30.0, ["looked", "compiles"]),
+        ({"load": 3.1}, 30.0, ["looked"]),
     ],
-    ids=["a core is free", "part of a run on a cluster", "all cores are busy", "busy for long"],
+    ids=["a core is idle", "part of a run on a cluster", "none is idle", "none for long", "some load", "others' load"],
 )
 def test_who_compiles(monkeypatch, changes, left, expected):
     one, done = tiers_of(monkeypatch, **changes)
