@@ -622,8 +622,8 @@ MUTANTS = [
     Mutant(
         "discovery: the likelihood near the posterior without its slope",
         "sysid/discovery/sparse_fit.py",
-        "lowest, 0.0, design.T @ residual)",
-        "lowest, 0.0, 0.0 * design.T @ residual)",
+        "0.0, gradient), steps)",
+        "0.0, 0.0 * gradient), steps)",
         "tests/sysid/discovery/test_sparse_fit.py -k misfit_at_the_posterior",
     ),
     Mutant(
