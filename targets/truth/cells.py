@@ -101,7 +101,7 @@ def fine_integrals(
 
 
 def points_in(triangles: Array, s: Array, t: Array) -> Array:
-    """The points c + s ((1 − t) a + t b) of each row (c, a, b) of ``triangles`` (n, 6), one by one, (…, 2)."""
+    """The points c + s ((1 − t) a + t b), (n · places, 2), of the rows (c, a, b) of ``triangles`` (n, 6) in turn."""
     points = np.empty((len(triangles), s.size, 2))
     for d in range(2):  # each coordinate by itself, so that NumPy's loops are long
         centre = triangles[:, d, None]
