@@ -220,6 +220,11 @@ class Reads(Walk):
         items = {**self.values, **{f"{name}()": codes for name, codes in self.code.items()}, **self.references}
         return sorted(f"{name}={type(value).__name__} {value!r}" for name, value in items.items())
 
+    @property
+    def is_all_known(self) -> bool:
+        """Whether ``contents`` describe all of it."""
+        return not (self.objects or self.unknown)
+
     def follow(self, path: str, value: Any) -> None:
         """Record ``value``; for an object met before, under another name, also which one it is."""
         if isinstance(value, FunctionType) and is_users(value.__module__) and path and is_overloaded(value):
@@ -302,7 +307,7 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):
         return None
     reads = Reads(function)
-    if reads.objects or reads.unknown:
+    if not reads.is_all_known:
         return None
     stamps = {OWN_STAMP}
     for module in reads.modules:
@@ -321,7 +326,7 @@ def content_stamp(function: Callable[..., Any]) -> str | None:
     Two processes with equal stamps compile it to the same machine code, whatever files say.
     """
     reads = Reads(function)
-    if reads.objects or reads.unknown:
+    if not reads.is_all_known:
         return None
     return hashlib.sha256("\0".join([OWN_STAMP, *reads.contents]).encode(errors="surrogatepass")).hexdigest()
 
