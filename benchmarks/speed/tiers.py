@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).parent / "processes" / "tiers_ours.py"
 NAMES = {"sgld": "SGLD", "hmc": "HMC, 10 leapfrogs"}
 LAYOUTS = ("None", "True", "False")
+STEPS = (10**4, 10**5, 10**6, 10**7, 10**8, 4 * 10**8, 10**9)
 MOST_ROUNDS, LONG, LONGEST = 3, 30.0, 120.0  # seconds
 
 
@@ -95,8 +96,8 @@ def main(plan: Plan) -> None:
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for case in list(NAMES)[: 1 if plan.is_small else None]:
-            caches, took = Caches(Path(folder), case), 0.0
-            for power in (4,) if plan.is_small else range(4, 10):
-                if 10 * took < LONGEST:
-                    rounds = 1 if 10 * took > LONG else min(plan.rounds, MOST_ROUNDS)
-                    took = rows(table, case, 10**power, caches, rounds)
+            caches, pace = Caches(Path(folder), case), 0.0  # seconds a step
+            for n_steps in STEPS[: 1 if plan.is_small else None]:
+                if n_steps * pace < LONGEST:
+                    rounds = 1 if n_steps * pace > LONG else min(plan.rounds, MOST_ROUNDS)
+                    pace = rows(table, case, n_steps, caches, rounds) / n_steps
