@@ -345,7 +345,7 @@ def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
     """A process that imported before an edit and compiles after it leaves no old code for the next one."""
     script = PART.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)
     edit = """
-path = pathlib.Path(toolkit.__file__).parent / "maths.py"
+path = pathlib.Path(toolkit.__file__).parent / "maths" / "elementary.py"
 source = path.read_text(encoding="utf-8")
 path.write_text(source.replace("return fma(p, scale, scale)", "return fma(p, scale, 2.0 * scale)"), encoding="utf-8")
 """
