@@ -3,8 +3,8 @@
 Each run is a process of its own, timed without its imports. "Cold": of compiled code the cache has the general engine
 alone; "warm": the fused one too. Ratios of rounds are of the engine that is never fused to the others, so more is
 better. Runs of more than half a minute have one round, and those that would take more than two minutes with the general
-engine are left out. Load: of the machine after the rows' runs, of so
-many cores; where it leaves none idle, runs of less than ten minutes start no process.
+engine are left out. Load: of the machine after the rows' runs, of so many cores; where it leaves none idle, runs of
+less than ten minutes start no process.
 """
 
 import json

@@ -294,9 +294,9 @@ def discover(
     many quadratic terms are there ask for more evidence of another. sweeps, seed, progress: of ``sparse_posterior``.
     With "derivative" it is ``prepared = derivative().prepare(series, library)``, ``scales = natural_scales(series,
     library)`` and ``sparse_posterior(prepared, sparse_prior(prepared, scales), groups=term_degrees(library))``, with
-    their laws. With "weak" the
-    likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the series as draws of it ask
-    for: found in rounds, the first of which is at the most probable coefficients with all terms free.
+    their laws. With "weak" the likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the
+    series as draws of it ask for: found in rounds, the first of which is at the most probable coefficients with all
+    terms free.
     Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
     Warns of what ``data.check`` finds in the data, as the likelihood does, and where the data leave a combination of
     coefficients open, of which terms the prior then decides.

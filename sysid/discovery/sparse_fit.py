@@ -82,12 +82,12 @@ class Settings(NamedTuple):
 
     def posterior(self, law: Law, scales: Array, model: Model) -> tuple[Sparse, dict[str, Prior]]:
         """The sparse posterior of a likelihood and its priors."""
-        options: dict[str, Any] = {"sweeps": self.sweeps, "seed": self.seed, "progress": self.progress}
-        if self.inclusion is None:
-            priors = sparse_prior(law, scales)
-            return sparse_posterior(law, priors, groups=term_degrees(model), **options), priors
-        priors = sparse_prior(law, scales, inclusion=self.inclusion)
-        return sparse_posterior(law, priors, **options), priors
+        groups, inclusion = (term_degrees(model), 0.5) if self.inclusion is None else (None, self.inclusion)
+        priors = sparse_prior(law, scales, inclusion=inclusion)  # whose rate groups replace
+        sparse = sparse_posterior(
+            law, priors, groups=groups, sweeps=self.sweeps, seed=self.seed, progress=self.progress
+        )
+        return sparse, priors
 
 
 def sparse_fit(likelihood: Any, data: list[Series], model: Model, settings: Settings) -> SparseFit:

@@ -615,7 +615,7 @@ MUTANTS = [
     Mutant(
         "discovery: the prior's probability is not used",
         "sysid/discovery/sparse_fit.py",
-        "sparse_prior(law, scales, inclusion=self.inclusion)",
+        "sparse_prior(law, scales, inclusion=inclusion)",
         "sparse_prior(law, scales)",
         "tests/sysid/discovery/test_sparse_equations.py",
     ),

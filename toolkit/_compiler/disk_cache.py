@@ -317,7 +317,7 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
         if folder is None or is_edited(folder):
             return None
         stamps.add(source_stamp(folder))
-    return hashlib.sha256("\0".join([*sorted(stamps), *reads.contents]).encode(errors="surrogatepass")).hexdigest()
+    return digest([*sorted(stamps), *reads.contents])
 
 
 def content_stamp(function: Callable[..., Any]) -> str | None:
@@ -328,7 +328,12 @@ def content_stamp(function: Callable[..., Any]) -> str | None:
     reads = Reads(function)
     if not reads.is_all_known:
         return None
-    return hashlib.sha256("\0".join([OWN_STAMP, *reads.contents]).encode(errors="surrogatepass")).hexdigest()
+    return digest([OWN_STAMP, *reads.contents])
+
+
+def digest(texts: list[str]) -> str:
+    """Hash of texts in this order."""
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()
 
 
 def environment() -> dict[str, str]:

@@ -41,7 +41,7 @@ def count(blocks: "list[Block]", problem: Problem, sampler: Sampler) -> Counts:
     exchanges, contours = [state.exchange for state in states], [state.contour for state in states]
     has_walls, is_tested = problem.domain is not None, sampler.dynamics.leapfrogs > 0
 
-    def by_replica(field: str, may_count: bool = True) -> Integers:
+    def by_replica(field: str, may_count: bool) -> Integers:
         if not may_count:  # memory that is never written takes no room
             return np.zeros((sum(block.last - block.first for block in blocks), sampler.n_replicas), np.int64)
         parts = []
