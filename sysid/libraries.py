@@ -1,14 +1,16 @@
 """Libraries of candidate terms: polynomials, Fourier modes, and a user's own functions of the states."""
 
 import ast
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
-from toolkit._compiler import HoldsFunctions, bound
+from toolkit._compiler import HoldsFunctions, bound, compile_part, kernel
 from toolkit.errors import (
     check_array,
     check_count,
@@ -22,7 +24,7 @@ from toolkit.errors import (
     shown,
 )
 
-from .arrays import Array
+from .arrays import Array, Integers
 from .systems.system import check_names
 
 __all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
@@ -174,11 +176,22 @@ class Library:
         x = check_real_array("states", states)
         if x.ndim != 2 or x.shape[1] != len(self.variables):
             raise ValueError(f"states must have shape (n, {len(self.variables)}), got {x.shape}")
-        out = np.empty((len(x), len(self.terms)))
-        values = TermValues(tuple(x.T))
+        out, columns = np.empty((len(x), len(self.terms))), tuple(x.T)
+        self.monomials.multiply(columns, out)
         for k, term in enumerate(self.terms):
-            out[:, k] = values.of(term)
+            if term.powers is None:
+                out[:, k] = values_of(term, columns)
         return out
+
+    @functools.cached_property
+    def monomials(self) -> "Monomials":
+        """The terms that are products of powers."""
+        powers = np.array([term.powers or (0,) * len(self.variables) for term in self.terms], np.int64)
+        used = [(column, power) for column in range(powers.shape[1]) for power in np.unique(powers[:, column]) if power]
+        places = np.full(powers.shape, -1)
+        for place, (column, power) in enumerate(used):
+            places[powers[:, column] == power, column] = place
+        return Monomials(tuple(used), places)
 
     def subset(self, names: Any) -> "Library":
         """The terms of these names, in this order. Raises ValueError for a name it does not have."""
@@ -189,43 +202,57 @@ class Library:
         return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted), self.inputs)
 
 
-class TermValues:
-    """Terms at all states, from the columns of states and inputs, each (n,); monomials share powers and products."""
+class Monomials(NamedTuple):
+    """How a library's monomials are made of powers, without Python's cost for each of them.
 
-    def __init__(self, columns: tuple[Array, ...]) -> None:
-        self._columns = columns
-        self._powers: dict[tuple[int, int], Array] = {}  # by column and power
-        self._products: dict[tuple[int, ...], Array] = {(): np.ones_like(columns[0])}  # by powers of the first columns
+    used: the column and power of every factor. places: (terms, columns), each factor's place in ``used``, −1 for none.
+    """
 
-    def of(self, term: Term) -> Array:
-        """One term (n,), which may be an array that other terms use."""
-        if term.powers is not None:
-            return self._product(tuple(term.powers))
-        if term.own is not None:
-            points = zip(*self._columns, strict=True)
-            values = np.array([complex(term.own(point)) for point in points])
-            if (np.abs(values.imag) > 0.0).any():
-                first = values[np.abs(values.imag) > 0.0][0]
-                raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
-            return values.real
-        namespace = {"sin": np.sin, "cos": np.cos, "x": self._columns}
-        return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # checked by ``check_expression``
+    used: tuple[tuple[int, int], ...]
+    places: Integers
 
-    def _product(self, powers: tuple[int, ...]) -> Array:
-        """The product of the first columns to these powers."""
-        found = self._products.get(powers)
-        if found is None:
-            found = self._product(powers[:-1])
-            if powers[-1]:
-                found = found * self._power(len(powers) - 1, powers[-1])
-            self._products[powers] = found
-        return found
+    def factors(self, columns: tuple[Array, ...]) -> Array:
+        """The factors (factors, n) of columns, each (n,)."""
+        out = np.empty((len(self.used), len(columns[0])))
+        for place, (column, power) in enumerate(self.used):
+            out[place] = columns[column] ** power
+        return out
 
-    def _power(self, column: int, power: int) -> Array:
-        found = self._powers.get((column, power))
-        if found is None:
-            found = self._powers[column, power] = self._columns[column] ** power
-        return found
+    def multiply(self, columns: tuple[Array, ...], out: Array) -> None:
+        """out (n, terms) ← the monomials of columns, each (n,); 1 for a term that is none."""
+        compiled_product()(self.factors(columns), self.places, out)
+
+
+@kernel
+def multiply_factors(factors: Any, places: Any, out: Any) -> None:
+    """out (n, terms) ← products of factors (factors, n), the first column's first; ``places`` as in ``Monomials``."""
+    for k in range(places.shape[0]):
+        for i in range(out.shape[0]):
+            out[i, k] = 1.0
+        for column in range(places.shape[1]):
+            place = places[k, column]
+            if place >= 0:
+                for i in range(out.shape[0]):
+                    out[i, k] *= factors[place, i]
+
+
+@functools.cache
+def compiled_product() -> Any:
+    """``multiply_factors`` as machine code; rows and columns of any stride."""
+    floats = types.Array(types.float64, 2, "A")
+    return compile_part(multiply_factors.py_func, types.void(types.float64[:, ::1], types.int64[:, ::1], floats))
+
+
+def values_of(term: Term, columns: tuple[Any, ...]) -> Any:
+    """A term that is no monomial (n,), from the columns of states and inputs, each (n,)."""
+    if term.own is not None:
+        values = np.array([complex(term.own(point)) for point in zip(*columns, strict=True)])
+        if (np.abs(values.imag) > 0.0).any():
+            first = values[np.abs(values.imag) > 0.0][0]
+            raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
+        return values.real
+    namespace = {"sin": np.sin, "cos": np.cos, "x": columns}
+    return eval(term.text, {"__builtins__": {}}, namespace)  # checked by ``check_expression``
 
 
 def polynomial(states: Any, degree: int, *, constant: bool = True, inputs: Any = ()) -> Library:

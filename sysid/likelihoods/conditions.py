@@ -1,9 +1,13 @@
 """Integral conditions that a model's equations put on a path, and the step of a path to them."""
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from numba import types
+
+from toolkit._compiler import compile_part, kernel
 
 from ..arrays import Array, Integers
 
@@ -79,27 +83,51 @@ def solve_path_step(
     LinAlgError where singular.
     """
     nodes, dim, columns = gradient.shape
-    windows = len(targets)
-    size = 2 * dim * nodes - dim
-    at_node = 2 * dim * np.arange(nodes)[:, None] + np.arange(dim)
-    at_window = (2 * dim * np.arange(2 * windows)[:, None] + dim + np.arange(dim)).reshape(windows, 2, dim)
     width = 4 * dim - 1
-    band = np.zeros((2 * width + 1, size))
-    band[width, at_node] = weights
-    slopes = (jacobian, jacobian, jacobian if ends is None else ends)
-    for row in range(2):
-        for j in range(3):
-            block = (
-                CHANGE[row, j] * np.eye(dim)
-                - (grid.half_widths * INTEGRAL[row, j])[:, None, None] * slopes[j][j : j + 2 * windows : 2]
-            )
-            window_index, node_index = at_window[:, row, :, None], at_node[j : j + 2 * windows : 2, None, :]
-            band[width + window_index - node_index, node_index + 0 * window_index] = block
-            band[width + node_index - window_index, window_index + 0 * node_index] = block
-    right_side = np.zeros((size, columns))
-    right_side[at_node] = gradient
-    right_side[at_window] = targets
-    solution = scipy.linalg.solve_banded(
-        (width, width), band, right_side, overwrite_ab=True, overwrite_b=True, check_finite=False
+    band = np.zeros((2 * dim * nodes - dim, 3 * width + 1))
+    slopes = np.ascontiguousarray(jacobian)
+    slopes_at_ends = slopes if ends is None else np.ascontiguousarray(ends)
+    compiled_band()(band, weights, slopes, slopes_at_ends, grid.half_widths)
+    right_side = np.zeros((2 * nodes, dim, columns))  # states of a node, then multipliers of one test function, in turn
+    right_side[::2] = gradient
+    right_side[1:-1:2] = targets.reshape(nodes - 1, dim, columns)
+    _, _, solution, info = scipy.linalg.lapack.dgbsv(
+        width, width, band.T, right_side[:-1].reshape(-1, columns), overwrite_ab=True, overwrite_b=True
     )
-    return solution[at_node], solution[at_window]
+    if info > 0:
+        raise np.linalg.LinAlgError("singular matrix")
+    by_turns = np.append(solution, np.zeros((dim, columns)), axis=0).reshape(2 * nodes, dim, columns)
+    return by_turns[::2], by_turns[1:-1:2].reshape(targets.shape)
+
+
+@kernel
+def fill_band(band, weights, slopes, slopes_at_ends, half_widths):
+    """band ← the matrix of ``solve_path_step`` by columns, as LAPACK's ``gbsv`` takes them; it is 0 before.
+
+    slopes: df/dx (nodes, dim, dim); slopes_at_ends: where a window ends.
+    """
+    nodes, dim = weights.shape
+    middle = 2 * (band.shape[1] - 1) // 3  # of a column: its entry on the diagonal, after room for pivots
+    for i in range(nodes):
+        for d in range(dim):
+            band[2 * dim * i + d, middle] = weights[i, d]
+    for window in range(half_widths.shape[0]):
+        for row in range(2):
+            first = 2 * dim * (2 * window + row) + dim  # of the multipliers
+            for j in range(3):
+                node = 2 * window + j
+                weight = half_widths[window] * INTEGRAL[row, j]
+                for d in range(dim):
+                    for e in range(dim):
+                        slope = slopes_at_ends[node, d, e] if j == 2 else slopes[node, d, e]
+                        entry = (CHANGE[row, j] if d == e else 0.0) - weight * slope
+                        of_condition, of_state = first + d, 2 * dim * node + e
+                        band[of_state, middle + of_condition - of_state] = entry
+                        band[of_condition, middle + of_state - of_condition] = entry
+
+
+@functools.cache
+def compiled_band() -> Any:
+    """``fill_band`` as machine code."""
+    matrix, cube = types.float64[:, ::1], types.float64[:, :, ::1]
+    return compile_part(fill_band.py_func, types.void(matrix, matrix, cube, cube, types.float64[::1]))

@@ -9,7 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from toolkit.errors import shown
 
 from ..arrays import Array
-from ..libraries import Library, TermValues
+from ..libraries import Library, Term, compiled_product, values_of
 from ..systems.system import analytic
 
 COMPLEX_STEP = 1e-40  # its square is 0 beside any state
@@ -18,23 +18,31 @@ N_CHECKED = 24  # states at which derivatives are compared with differences
 
 def term_jacobian(library: Library, path: Array) -> Array:
     """∂θ_t/∂x_d (nodes, terms, dim) at a path (nodes, dim), with the inputs in further columns, by complex steps."""
-    dim = len(library.states)
-    out = np.zeros((len(path), len(library), dim))
+    dim, monomials = len(library.states), library.monomials
+    columns = tuple(path.T)
+    out = np.empty((dim, len(path), len(library)))
+    factors = monomials.factors(columns)
     for d in range(dim):
-        columns: tuple[Any, ...] = tuple(
-            path[:, e] + (1j * COMPLEX_STEP if e == d else 0.0) for e in range(path.shape[1])
-        )
-        values = TermValues(columns)
+        moved = tuple(column + (1j * COMPLEX_STEP if e == d else 0.0) for e, column in enumerate(columns))
+        slopes = factors.copy()  # the imaginary part of a product of which one factor is complex is that of its own
+        for place, (column, power) in enumerate(monomials.used):
+            if column == d:
+                slopes[place] = np.imag(moved[d] ** power)
+        compiled_product()(slopes, monomials.places, out[d])
+        out[d, :, monomials.places[:, d] < 0] = 0.0
         for k, term in enumerate(library.terms):
-            if term.powers is not None and term.powers[d] == 0:
-                continue
-            if term.own is None:
-                value = values.of(term)
-            else:
-                own = cached_analytic(term.own) if isinstance(term.own, Dispatcher) else term.own
-                value = np.array([complex(own(point)) for point in zip(*columns, strict=True)])
-            out[:, k, d] = np.imag(value) / COMPLEX_STEP
-    return out
+            if term.powers is None:
+                out[d, :, k] = np.imag(complex_values(term, moved))
+        out[d] /= COMPLEX_STEP
+    return np.ascontiguousarray(out.transpose(1, 2, 0))
+
+
+def complex_values(term: Term, columns: tuple[Any, ...]) -> Any:
+    """A term that is no monomial (nodes,) at complex states, from their columns."""
+    if term.own is None:
+        return values_of(term, columns)
+    own = cached_analytic(term.own) if isinstance(term.own, Dispatcher) else term.own
+    return np.array([complex(own(point)) for point in zip(*columns, strict=True)])
 
 
 def check_term_derivatives(library: Library, states: Array) -> None:

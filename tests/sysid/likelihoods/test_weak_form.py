@@ -170,19 +170,21 @@ def test_slopes_are_derivatives_of_every_kind_of_term():
         assert np.allclose(term_jacobian(library, path)[:, :, d], expected, atol=1e-7)
 
 
-def test_path_steps_are_least_under_their_conditions():
+@pytest.mark.parametrize("jumps", [False, True], ids=["", "slopes jump at the end of a window"])
+def test_path_steps_are_least_under_their_conditions(jumps):
     rng = np.random.default_rng(0)
     grid = conditions.grid_of(np.array([0.0, 0.1, 0.2, 0.5]), 1)
     nodes, windows_, dim = len(grid.times), len(grid.half_widths), 2
     assert nodes == 2 * windows_ + 1 == 5
     weights, jacobian = rng.uniform(1.0, 2.0, (nodes, dim)), rng.standard_normal((nodes, dim, dim))
     pull, targets = rng.standard_normal((nodes, dim, 3)), rng.standard_normal((windows_, 2, dim, 3))
-    step, multipliers = conditions.solve_path_step(grid, weights, jacobian, pull, targets)
-    slopes = np.einsum("ned,ndm->nem", jacobian, step)
-    integrals = grid.half_widths[:, None, None, None] * conditions.by_windows(slopes, conditions.INTEGRAL)
+    ends = rng.standard_normal(jacobian.shape) if jumps else None
+    step, multipliers = conditions.solve_path_step(grid, weights, jacobian, pull, targets, ends)
+    slopes, at_ends = (None if j is None else np.einsum("ned,ndm->nem", j, step) for j in (jacobian, ends))
+    integrals = grid.half_widths[:, None, None, None] * conditions.by_windows(slopes, conditions.INTEGRAL, at_ends)
     moved = conditions.by_windows(step, conditions.CHANGE) - integrals
     assert np.allclose(moved, targets, atol=1e-12)
-    other, _ = conditions.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets)
+    other, _ = conditions.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets, ends)
     push = np.einsum("ndm,ndm->m", weights[..., None] * step - pull, step - other)
     assert np.allclose(push, 0.0, atol=1e-12)  # the gradient is at right angles to what the conditions leave free
     assert multipliers.shape == targets.shape
