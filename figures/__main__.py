@@ -1,10 +1,13 @@
 """Figures and tables of the papers: `python -m figures [list | run [NAME …] | report]`; nothing: run all, then report.
 
-A script that fails does not stop the others: the end names it, and the exit status is 1. Data that are still valid are
-read back, so that a change of a picture measures nothing anew. QUICK=1 in the environment, or --quick: small versions.
+Scripts run side by side, as many as there are cores, each in a process with its share of them (--jobs); those that show
+seconds run alone, at the end. A script that fails does not stop the others: the end names it and its error, and the
+exit status is 1. Data that are still valid are read back, so that a change of a picture measures nothing anew.
+QUICK=1 in the environment, or --quick: small versions.
 """
 
 import argparse
+import functools
 import sys
 import time
 import traceback
@@ -18,7 +21,8 @@ from toolkit import CudaError, samplers, stream
 
 from .scripts.cached_data import read
 from .scripts.output import QUICK, folder_of
-from .scripts.runner import Product, names, produce, script
+from .scripts.runner import names, produce, script
+from .scripts.side_by_side import Outcome, default_jobs, outcome_of, run_side_by_side
 
 EXPECTED = 20.0  # seconds of a script that has not been run here
 
@@ -32,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("names", nargs="*", metavar="NAME", help="as `list` gives them")
     run.add_argument("--seed", type=int, help="in place of the scripts' own")
     run.add_argument("--backend", default="cpu", choices=("cpu", "cuda"), help="cpu (default) or cuda")
+    run.add_argument("--jobs", type=jobs_of, metavar="N", help="scripts at a time; default: a core each, on cuda 1")
     run.add_argument("--fresh", action="store_true", help="measure again what could be read back")
     for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
         command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
@@ -39,51 +44,78 @@ def parser() -> argparse.ArgumentParser:
     return cli
 
 
-def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
-    """Produce the figures one after another; the names of those that failed."""
-    failed: list[str] = []
+def jobs_of(text: str) -> int:
+    """A number of scripts at a time."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str]:
+    """Produce the figures; the errors of those that failed, in a line each, by their names."""
+    failed: dict[str, str] = {}
+    jobs = min(options.jobs or (1 if options.backend == "cuda" else default_jobs()), len(chosen))
+    alone = [name for name in chosen if runs_alone(name)] if jobs > 1 else []
+    shared = [name for name in chosen if name not in alone]
+    place = {name: f"{k + 1} of {len(chosen)}" for k, name in enumerate([*shared, *alone])}
     expected = {name: seconds_before(name, options) for name in chosen}
+    work = functools.partial(produce_one, options=options)
     shape = "{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left"
     with tqdm(total=sum(expected.values()), bar_format=shape, disable=None, file=sys.stderr) as bar:
-        for name in chosen:
-            bar.set_description_str(name)
-            started = time.perf_counter()
-            try:
-                message = summary_line(produce_one(name, options), time.perf_counter() - started)
-            except Exception:
-                failed.append(name)
-                message = f"{name} failed\n{traceback.format_exc()}"
-            bar.write(message, file=sys.stdout)
+
+        def say(text: str) -> None:
+            bar.write(text.rstrip("\n"), file=sys.stdout)
             sys.stdout.flush()
+
+        def begins(name: str) -> None:
+            bar.set_description_str(name)
+            say(f"{place[name]}: {name}")
+
+        def ends(name: str, outcome: Outcome) -> None:
+            if outcome.error:
+                failed[name] = outcome.error
+            say(f"{outcome.printed}{outcome.text}")
             bar.update(expected[name])
+
+        if jobs > 1:
+            run_side_by_side(work, shared, alone, jobs, begins, ends)
+        else:
+            for name in shared:
+                begins(name)
+                ends(name, outcome_of(work, name))
     return failed
 
 
-def produce_one(name: str, options: argparse.Namespace) -> Product:
-    """Produce one figure, and check that its comparison with the paper runs."""
+def runs_alone(name: str) -> bool:
+    """Whether no other script may run beside it; one that cannot be imported fails when its turn comes."""
+    try:
+        return script(name).runs_alone
+    except Exception:
+        return False
+
+
+def produce_one(name: str, options: argparse.Namespace) -> str:
+    """Produce one figure, and check that its comparison with the paper runs; the result in a line."""
+    started = time.perf_counter()
     product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
                       fresh=options.fresh)  # fmt: skip
     product.script.compare(product.measured.data)
-    return product
-
-
-def summary_line(product: Product, seconds: float) -> str:
-    """The result of a script, in a line."""
     action = "read back and drawn" if product.reused else "measured and drawn"
     kinds = ",".join(path.suffix[1:] for path in product.paths)
-    return f"{product.script.name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
+    seconds = time.perf_counter() - started
+    return f"{name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
 
 
-def report_on(folder: Path) -> list[str]:
-    """Write the report and say where it is; "report" where that failed."""
+def report_on(folder: Path) -> dict[str, str]:
+    """Write the report and say where it is; where that failed, the error of "report"."""
     from .report import write_report
 
     try:
         print(*write_report(folder), sep="\n")
     except Exception as error:
         print(error if isinstance(error, FileNotFoundError) else traceback.format_exc(), file=sys.stderr)
-        return ["report"]
-    return []
+        return {"report": f"{type(error).__name__}: {error}"}
+    return {}
 
 
 def seconds_before(name: str, options: argparse.Namespace) -> float:
@@ -114,17 +146,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         width = max(map(len, names()))
         print(*(f"{name:<{width}}  {script(name).title}" for name in names()), sep="\n")
         return 0
-    failed: list[str] = []
-    if options.command in ("run", "all"):
-        unknown = sorted(set(options.names) - set(names()))
-        if unknown:
-            cli.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
-        if options.backend == "cuda" and (refusal := gpu_refusal()):
-            cli.error(refusal)
-        failed = run_all(options.names or names(), options)
-    if options.command in ("report", "all"):
-        failed += report_on(folder_of(options.out, options.quick))
+    failed: dict[str, str] = {}
+    try:
+        if options.command in ("run", "all"):
+            unknown = sorted(set(options.names) - set(names()))
+            if unknown:
+                cli.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
+            if options.backend == "cuda" and (refusal := gpu_refusal()):
+                cli.error(refusal)
+            failed = run_all(list(dict.fromkeys(options.names)) or names(), options)
+        if options.command in ("report", "all"):
+            failed |= report_on(folder_of(options.out, options.quick))
+    except KeyboardInterrupt:
+        print("interrupted: figures that were finished are kept", file=sys.stderr)
+        return 130
     if failed:
+        print(*(f"{name}: {error}" for name, error in failed.items()), sep="\n", file=sys.stderr)
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))
 

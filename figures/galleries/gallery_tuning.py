@@ -22,6 +22,7 @@ from toolkit.tuning.result import Cost
 from toolkit.tuning.study import Fit, Round
 
 SEED = 1
+ALONE = True  # it says how many seconds a tuning took
 SHAPE = shapes.flower(petals=5, offset=3.0, radius=2.0)
 
 

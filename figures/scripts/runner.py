@@ -40,7 +40,8 @@ PATTERNS = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
 class Script(NamedTuple):
     """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: by ``name_of``.
 
-    Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
+    Optional: ``compare(data)``, the paper's numbers beside ours; DIFFERS, one sentence on where we differ and why; and
+    ALONE = True where seconds are shown, so that no other script runs beside it.
     """
 
     name: str
@@ -66,6 +67,11 @@ class Script(NamedTuple):
     def differs(self) -> str:
         """Where we differ, and why."""
         return str(getattr(self.module, "DIFFERS", ""))
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether no other script may run beside it."""
+        return bool(getattr(self.module, "ALONE", False))
 
     def compare(self, data: Data) -> list[Claim]:
         """The paper's numbers beside ours."""

@@ -144,6 +144,27 @@ MUTANTS = [
         "tests/toolkit/tempering/test_contour_tempering.py tests/toolkit/tempering/test_contour_laws.py",
     ),
     Mutant(
+        "contour: the visited range is not followed upwards",
+        "toolkit/tempering/contour_tempering.py",
+        "min(visited_range[0, c], j), max(visited_range[1, c], j)",
+        "min(visited_range[0, c], j), visited_range[1, c]",
+        "tests/toolkit/tempering/test_contour_tempering.py -k nearest",
+    ),
+    Mutant(
+        "contour: bins outside the visited range are searched for",
+        "toolkit/tempering/contour_tempering.py",
+        "if j >= highest:",
+        "if j == highest:",
+        "tests/toolkit/tempering/test_contour_tempering.py -k without_a_search",
+    ),
+    Mutant(
+        "contour: the visited range outlives what it was found from",
+        "toolkit/_engine/driver.py",
+        "        forget_derived(self.blocks)\n",
+        "",
+        "tests/toolkit/engine/test_state.py -k scratch_is_scratch",
+    ),
+    Mutant(
         "contour: the tail teaches the last bin",
         "toolkit/tempering/contour_tempering.py",
         "share[lane] = select(inside & learns, share[lane], 0.0)",

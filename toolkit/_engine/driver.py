@@ -28,7 +28,7 @@ from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
 from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
 from .run_record import AnyRun, Counts, RunRecord, Statistics, Stopping, Trace, count, fold, with_theta
-from .state import Block, Outputs, copy_stored, put_back
+from .state import Block, Outputs, copy_stored, forget_derived, put_back
 
 Floats = NDArray[np.float64]
 
@@ -264,6 +264,7 @@ class Driver(Generic[AnyRun]):
 
     def resume(self, steps: int, draws: int, traced: int, elapsed: float) -> None:
         """Continue after ``steps``; blocks and accumulators must have been restored to that step."""
+        forget_derived(self.blocks)
         self._finished = Finished(steps, draws, traced, elapsed, self._count())
         self._resumed_diverged = bool(self.counts.status.any())
         if self._bar is not None:

@@ -24,7 +24,7 @@ from ..maths.philox import LOW, WORD
 from ..problem.definition import Problem, Target
 from ..samplers.sampler import Sampler, coordinate_scales
 from ..tempering.continuous import KICKS, XI, ContinuousTempering
-from ..tempering.contour_tempering import Contour, ContourState, contour_state
+from ..tempering.contour_tempering import Contour, ContourState, contour_state, forget_visited_range
 from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
 from ..tempering.stein_particles import Stein, distances_room
 from .noise_buffer import NoiseBuffer, make_noise_buffer
@@ -328,6 +328,7 @@ CHAINS_FIRST = (
     "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
 )  # fmt: skip
 STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
+VISITED_RANGE = "contour.visited_range"  # not stored: it follows from the table
 STATUS = "status"  # stored only where it is not all 0
 # Fields whose names in files differ from their present names.
 FIELD_OF = {
@@ -342,7 +343,7 @@ def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
     array: Array = getattr(getattr(state, part) if part else state, FIELD_OF.get(name, field))
     if name in CHAINS_FIRST:
         return array
-    if name in CHAINS_LAST:
+    if name in CHAINS_LAST or name == VISITED_RANGE:
         return array.T
     lanes = array[..., : n_chains * n_replicas]
     if lanes.size == 0:
@@ -380,6 +381,13 @@ def put_back(blocks: "list[Block]", n_replicas: int, copies: dict[str, list[Arra
     for name, arrays in copies.items():
         for view, array in zip(views(blocks, name, n_replicas), arrays, strict=True):
             view[...] = array
+    forget_derived(blocks)
+
+
+def forget_derived(blocks: "list[Block]") -> None:
+    """Have what follows from stored fields found anew: they have been written."""
+    for block in blocks:
+        forget_visited_range(block.state.contour)
 
 
 def are_valid(blocks: "list[Block]") -> bool:

@@ -18,6 +18,7 @@ from .contour_tempering import (
     Levels,
     contour_multiplier,
     contour_state,
+    forget_visited_range,
     theta_of,
 )
 
@@ -55,6 +56,7 @@ def set_theta(state: ContourState, shared: SharedTheta) -> None:
     state.table[:, ::2] = shared.theta
     state.table[:, 1::2] = shared.visits
     state.scale[:] = 1.0
+    forget_visited_range(state)
 
 
 def group_theta(states: "Sequence[ContourState]") -> GroupTheta:

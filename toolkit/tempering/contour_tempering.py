@@ -155,16 +155,21 @@ class ContourState(NamedTuple):
     # (3, chain): energies looked at since the end of burn-in below the partition, above it, and in all
     outside: s.IntMatrix
     next_mark: s.IntVector  # (chain,): the steps since the end of burn-in at which θ is kept next
+    # (2, chain): the lowest and the highest visited bin, n_bins and −1 where none has been; ``UNKNOWN`` until a kernel
+    # needs them. They follow from the table: who writes that from outside calls ``forget_visited_range``.
+    visited_range: s.IntMatrix
 
 
 CONTOUR_STATE = s.tuple_type(ContourState)
+UNKNOWN = -1
 
 
 def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
     """Nothing visited, and so no θ."""
     if contour is None or contour.partition is None:
         nothing = np.zeros((0, 0))
-        return ContourState(nothing, np.zeros(0), nothing, nothing, np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        no_counts = np.zeros((0, 0), np.int64)
+        return ContourState(nothing, np.zeros(0), nothing, nothing, no_counts, np.zeros(0, np.int64), no_counts)
     bins = contour.partition.n_bins
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
@@ -173,7 +178,13 @@ def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
         theta_before=np.zeros((n_chains, bins)),
         outside=np.zeros((3, n_chains), np.int64),
         next_mark=np.ones(n_chains, np.int64),
+        visited_range=np.full((2, n_chains), UNKNOWN),
     )
+
+
+def forget_visited_range(state: ContourState) -> None:
+    """Have the visited ranges found anew: the table has been written from outside."""
+    state.visited_range[...] = UNKNOWN
 
 
 def contour(
@@ -238,15 +249,35 @@ MOST_LOST = 4.0  # nats: moves by the multiplied gradient would be accepted in 1
 
 
 @noinline
-def nearest_visited(table, j):
-    """The visited bin nearest to ``j``, the lower one of two; −1 where none has been visited."""
-    n_bins = table.size // 2
-    for away in range(n_bins):
-        if j - away >= 0 and table[2 * (j - away) + 1] > 0.0:
+def nearest_visited(table, visited_range, c, j):
+    """The bin nearest to ``j`` that chain ``c`` has visited, the lower one of two; −1 where none has been visited.
+
+    Only for a bin between visited ones does the time depend on the number of bins: on those to the nearest.
+    """
+    if visited_range[0, c] == UNKNOWN:
+        find_visited_range(table, visited_range, c)
+    lowest, highest = visited_range[0, c], visited_range[1, c]
+    if j >= highest:
+        return highest
+    if j <= lowest:
+        return lowest
+    for away in range(j - lowest):
+        if table[c, 2 * (j - away) + 1] > 0.0:
             return j - away
-        if j + away < n_bins and table[2 * (j + away) + 1] > 0.0:
+        if j + away <= highest and table[c, 2 * (j + away) + 1] > 0.0:
             return j + away
-    return -1
+    return lowest
+
+
+@noinline
+def find_visited_range(table, visited_range, c):
+    """The lowest and the highest visited bin of chain ``c`` by its table."""
+    n_bins = table.shape[1] // 2
+    lowest, highest = n_bins, -1
+    for j in range(n_bins):
+        if table[c, 2 * j + 1] > 0.0:
+            lowest, highest = min(lowest, j), j
+    visited_range[0, c], visited_range[1, c] = lowest, highest
 
 
 class Levels(NamedTuple):
@@ -285,7 +316,7 @@ def contour_multiplier(energy, temperature, levels, state, parameters, n_chains,
         bins[lane] = select(number < highest, number, highest)
         log_theta[lane] = 1.0
         theta_below[lane] = 1.0
-    read_masses(bins, log_theta, theta_below, state.table, state.scale, n_chains, n_replicas)
+    read_masses(bins, log_theta, theta_below, state.table, state.scale, state.visited_range, n_chains, n_replicas)
     for lane in range(energy.size):
         log_theta_here = log_of_normal(log_theta[lane])
         log_theta_below = log_of_normal(select(place[lane] < highest + 1.0, theta_below[lane], log_theta[lane]))
@@ -297,7 +328,7 @@ def contour_multiplier(energy, temperature, levels, state, parameters, n_chains,
 
 
 @noinline
-def read_masses(bins, log_theta, theta_below, table, scale, n_chains, n_replicas):
+def read_masses(bins, log_theta, theta_below, table, scale, visited_range, n_chains, n_replicas):
     """top, bottom ← Ψ at the two ends of each lane's bin: θ of the bin and of the one below, where it was visited."""
     for r in range(n_replicas):
         for c in range(n_chains):
@@ -310,7 +341,7 @@ def read_masses(bins, log_theta, theta_below, table, scale, n_chains, n_replicas
                 log_theta[lane] = scale[c] * mass
                 theta_below[lane] = scale[c] * select(has_slope, table[c, uint64(2 * below)], mass)
             else:
-                nearest = nearest_visited(table[c], here)
+                nearest = nearest_visited(table, visited_range, c, here)
                 if nearest >= 0:
                     log_theta[lane] = scale[c] * table[c, 2 * nearest]
                     theta_below[lane] = log_theta[lane]
@@ -381,7 +412,7 @@ def update_theta(levels, shares, state, parameters, step, n_chains, n_replicas):
     if step >= parameters[COUNT_FROM]:
         count_outside(state, place, beyond, n_chains, n_replicas)
     divide_shares(share, entry, next_scale, state.scale, n_chains, n_replicas)
-    add_visits(bins, share, entry, next_scale, state.table, state.scale, n_chains, n_replicas)
+    add_visits(bins, shares, state.table, state.scale, state.visited_range, n_chains, n_replicas)
     sampled = step + 1 - np.int64(parameters[COUNT_FROM])
     if sampled >= state.next_mark[0]:  # the first step that learns since then
         for c in range(n_chains):
@@ -410,15 +441,16 @@ def divide_shares(share, entry, next_scale, scale, n_chains, n_replicas):
 
 
 @noinline
-def add_visits(bins, share, entry, next_scale, table, scale, n_chains, n_replicas):
+def add_visits(bins, shares, table, scale, visited_range, n_chains, n_replicas):
     """Put what a step adds into the table, and what it leaves of the scale into its place."""
+    share, entry, next_scale = shares.share, shares.entry, shares.next_scale
     for r in range(n_replicas):
         for c in range(n_chains):
             lane = r * n_chains + c
             if share[lane] > 0.0:
                 visits = uint64(2 * int(bins[lane]) + 1)
                 if table[c, visits] == 0.0:
-                    initialise_bin(table, scale, c, int(bins[lane]))
+                    initialise_bin(table, scale, visited_range, c, int(bins[lane]))
                     next_scale[c] = 0.0
                 table[c, visits] += 1.0
     ends = 0
@@ -473,9 +505,10 @@ def rescale(table, scale, c):
 
 
 @noinline
-def initialise_bin(table, scale, c, j):
+def initialise_bin(table, scale, visited_range, c, j):
     """Give the bin ``j`` of chain ``c`` the θ of the nearest visited bin, and let θ sum to 1 as before."""
-    nearest = nearest_visited(table[c], j)
+    nearest = nearest_visited(table, visited_range, c, j)
+    visited_range[0, c], visited_range[1, c] = min(visited_range[0, c], j), max(visited_range[1, c], j)
     if nearest < 0:
         table[c, 2 * j] = 1.0
         return

@@ -40,6 +40,7 @@ from toolkit import boundaries
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 
 SEED = 2022
+ALONE = True  # an axis is in seconds
 DIFFERS = (
     "The paper's order, ICSGLD first, needs the box for CSGLD, ICSGLD and the truth alone, panel (c); on one domain "
     "ICSGLD ends below SGLD, cycSGLD and CSGLD at these step sizes, and replica exchange is below ICSGLD all along. "

@@ -9,7 +9,7 @@ import pytest
 
 import figures.__main__ as command_line
 from figures import script
-from figures.scripts import output
+from figures.scripts import output, side_by_side
 from figures.scripts.cached_data import read
 from figures.scripts.claims import VERDICTS, Claim, check_claim
 from figures.scripts.study import Study
@@ -111,6 +111,7 @@ def scripts(tmp_path, monkeypatch):
         monkeypatch.delattr(package, name, raising=False)
     (here / "csgld_helpers.py").write_text("1 / 0\n")  # no figure
     module = sys.modules[script.__module__]
+    monkeypatch.setattr(command_line, "default_jobs", lambda: 1)  # children would not find these scripts
     monkeypatch.setattr(module, "HERE", here)
     monkeypatch.setattr(package, "__path__", [str(here), *package.__path__])
     monkeypatch.setattr(module, "digest", lambda module, function: f"digest of {module}")
@@ -186,7 +187,10 @@ def test_one_that_fails_does_not_stop_the_others(scripts, capsys):
     assert [line.split()[0] for line in measured()] == ["csgld_fig1", "csgld_fig2", "csgld_fig10"]
     assert "csgld_fig2 failed" in said.out
     assert "ZeroDivisionError" in said.out
-    assert said.err.rstrip().endswith("failed: csgld_fig2")
+    assert said.err.rstrip().endswith("csgld_fig2: ZeroDivisionError: division by zero\nfailed: csgld_fig2")
+    assert [line for line in said.out.splitlines() if " of 3: " in line] == [
+        "1 of 3: csgld_fig1", "2 of 3: csgld_fig2", "3 of 3: csgld_fig10",
+    ]  # fmt: skip
     assert (out / "csgld_fig10.png").exists()
     assert not (out / "csgld_fig2.png").exists()
     assert not (out / "data" / "csgld_fig2.npz").exists()
@@ -212,7 +216,8 @@ def test_numbers_that_cannot_be_compared_are_a_failure(scripts, capsys, tmp_path
 
 
 @pytest.mark.parametrize("arguments", [["run", "csgld_fig3"], ["run", "csgld_helpers"], ["draw"],
-                                       ["run", "--seed", "x"], ["run", "--backend", "tpu"]])  # fmt: skip
+                                       ["run", "--seed", "x"], ["run", "--backend", "tpu"], ["run", "--jobs", "0"],
+                                       ["run", "--jobs", "1.5"]])  # fmt: skip
 def test_what_is_not_there_is_said_before_anything_runs(scripts, capsys, arguments):
     with pytest.raises(SystemExit) as ended:
         command_line.main(arguments)
@@ -263,3 +268,18 @@ def test_scripts_in_folders_have_the_names_they_always_had(tmp_path, monkeypatch
     assert module.names() == [
         "csgld_fig2", "csgld_fig10", "icsgld_fig_svgd", "tact_hmc_table_ess", "r2sgld_fig1", "gallery_domains",
     ]  # fmt: skip
+
+
+def test_ctrl_c_is_a_word_and_a_status(scripts, capsys, tmp_path):
+    path = tmp_path / "figures" / "csgld_fig2.py"
+    path.write_text(path.read_text().replace("1 / 0", "raise KeyboardInterrupt"))
+    assert run(scripts[0]) == 130
+    assert capsys.readouterr().err == "interrupted: figures that were finished are kept\n"
+    assert len(scripts[1]()) == 2
+
+
+def test_there_are_no_more_jobs_than_memory_allows(monkeypatch):
+    for cores, memory, jobs in ((4, 2**40, 4), (4, 5 * 2**30, 2), (4, 2**30, 1)):
+        monkeypatch.setattr(side_by_side, "available_threads", lambda cores=cores: cores)
+        monkeypatch.setattr(side_by_side, "available_memory", lambda memory=memory: memory)
+        assert side_by_side.default_jobs() == jobs

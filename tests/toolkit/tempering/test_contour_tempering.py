@@ -180,6 +180,49 @@ def test_a_bin_left_for_ever_keeps_a_logarithm():
     assert theta_of(kernels.state).sum() == pytest.approx(1.0, abs=1e-12)
 
 
+def find_all(table, visited_range, found):
+    for c in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            found[c, j] = contour_tempering.nearest_visited(table, visited_range, c, j)
+
+
+def test_the_nearest_visited_bin_is_that_of_a_search_through_all():
+    """Chains without a visit, with one, and with holes of all sizes; the range is found once, and then followed."""
+    n_bins, rng = 40, np.random.default_rng(7)
+    counts = types.int64[:, ::1]
+    look_up = compile_part(find_all, types.void(signatures.MATRIX, counts, counts))
+    open_bin = compile_part(
+        contour_tempering.initialise_bin.py_func,
+        types.void(signatures.MATRIX, signatures.FLOATS, counts, types.int64, types.int64),
+    )
+    state = contour_state(tempering.contour(partition=Partition(0.0, 1.0, n_bins)), 60)
+    seen = [set() for _ in range(60)]
+    for c in range(60):
+        for j in rng.integers(0, n_bins, size=c // 3):
+            if j not in seen[c]:
+                open_bin(state.table, state.scale, state.visited_range, c, j)
+                state.table[c, 2 * j + 1] = 1.0
+                seen[c].add(int(j))
+    for forgets in (False, True):
+        if forgets:
+            contour_tempering.forget_visited_range(state)
+        found = np.full((60, n_bins), -2)
+        look_up(state.table, state.visited_range, found)
+        expected = [[min(own, key=lambda i: (abs(i - j), i), default=-1) for j in range(n_bins)] for own in seen]
+        assert_array_equal(found, expected)
+        assert_array_equal(state.visited_range[0], [min(own, default=n_bins) for own in seen])
+        assert_array_equal(state.visited_range[1], [max(own, default=-1) for own in seen])
+
+
+def test_a_bin_outside_the_visited_ones_is_found_without_a_search():
+    """With the range known, no entry of the table is read: here they all are nan."""
+    counts = types.int64[:, ::1]
+    look_up = compile_part(find_all, types.void(signatures.MATRIX, counts, counts))
+    found = np.zeros((2, 9), np.int64)
+    look_up(np.full((2, 18), np.nan), np.array([[9, 4], [-1, 4]]), found)
+    assert_array_equal(found, [[-1] * 9, [4] * 9])
+
+
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("zeta", [0.5, 1.0])
 def test_psi_is_continuous_and_the_multiplier_is_its_slope(zeta, temperature):

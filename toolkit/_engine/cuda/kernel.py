@@ -29,7 +29,7 @@ from ..metropolis_step import temper_potential
 from ..noise_buffer import NoiseBuffer, fill_noise, refill_noise_buffer
 from ..recording import record_statistics, record_trace
 from ..settings import Parts, compile_time_constants
-from ..state import Constants, ContinuousState, Numbers, Outputs, State, Steps
+from ..state import VISITED_RANGE, Constants, ContinuousState, Numbers, Outputs, State, Steps
 from .compiling import compile_kernel, device_function, interpreted
 from .device import SIMULATED, cuda
 from .float32 import twin
@@ -83,7 +83,7 @@ def float_columns(shape: Shape) -> dict[str, Column]:
 
 
 def integer_columns(shape: Shape) -> dict[str, Column]:
-    """Columns of a chain's integers, by the names of ``state.STORED``, and its status."""
+    """Columns of a chain's integers, by the names of ``state.STORED``, its status, and contour's range."""
     replicas, walkers = shape.replicas, shape.walkers
     return columns(
         {
@@ -98,6 +98,7 @@ def integer_columns(shape: Shape) -> dict[str, Column]:
             "exchange.round_trips": 1 if shape.walkers else 0,
             "contour.outside": 3 if shape.bins else 0,
             "contour.mark": 1 if shape.bins else 0,
+            VISITED_RANGE: 2 if shape.bins else 0,
         }
     )
 
@@ -275,7 +276,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     ) = (column.first for column in floats_at.values())  # fmt: skip
     (
         at_status, at_bounces, at_fallbacks, at_moves, at_walker, at_end, at_attempted, at_accepted, at_trips,
-        at_outside, at_mark,
+        at_outside, at_mark, at_range,
     ) = (column.first for column in integers_at.values())  # fmt: skip
     (
         _, _, _, _, tempering, gradient_noise, energy_noise, penalty, max_bounces, from_origin, rejects, draws_batches,
@@ -313,6 +314,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         scale = cuda.local.array(1, np.float64)[:marks]
         outside = cuda.local.array((3, 1), np.int64)[: 3 * marks]
         next_mark = cuda.local.array(1, np.int64)[:marks]
+        visited_range = cuda.local.array((2, 1), np.int64)[: 2 * marks]
         coupling = cuda.local.array((coupled_or_1, replicas), np.float64)[:coupled]
         own_scratch = cuda.local.array((scratch_or_1, replicas), working)[:local_scratch]
         previous = cuda.local.array((dim, replicas), real)
@@ -353,6 +355,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         load_row(round_trips, integers, at_trips, thread)
         load_matrix(outside, integers, at_outside, thread)
         load_row(next_mark, integers, at_mark, thread)
+        load_matrix(visited_range, integers, at_range, thread)
         own = slice(thread, thread + 1)
         theta_table = stored.theta_tables.T[own]
         bias = biases[:, :, min(thread, biases.shape[2] - 1)]  # arrays that a run does not use have one chain
@@ -364,7 +367,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             ExchangeState(attempted, accepted, correction, swapped_in_window, walker, last_end, round_trips),
             ContourState(
                 theta_table[:, : 2 * bins], scale, theta_table[:, 2 * bins : 3 * bins],
-                theta_table[:, 3 * bins : 4 * bins], outside, next_mark,
+                theta_table[:, 3 * bins : 4 * bins], outside, next_mark, visited_range,
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
             previous, gradient, curvature, noise, mirror_point, pair_distances, rows, masses,
@@ -411,6 +414,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         store_row(round_trips, integers, at_trips, thread)
         store_matrix(outside, integers, at_outside, thread)
         store_row(next_mark, integers, at_mark, thread)
+        store_matrix(visited_range, integers, at_range, thread)
         for r in range(replicas):
             if status[r] != 0:
                 diverged[0] = 1
