@@ -26,10 +26,32 @@ MUTANTS = [
     ),
     Mutant(
         "cache: what is around a callee is not in the key",
-        "toolkit/_compiler/function_digest.py",
-        "        reads |= enclosed\n",
-        "",
+        "toolkit/_compiler/disk_cache.py",
+        "with_members(enclosed, names, self.is_closed).items()",
+        "with_members({}, names, self.is_closed).items()",
         "tests/toolkit/compiler/test_disk_cache.py -k around",
+    ),
+    Mutant(
+        "cache: functions of one factory are taken for each other",
+        "toolkit/_compiler/disk_cache.py",
+        'f"{name} {self._numbers[name]}"',
+        'f"{name}"',
+        "tests/toolkit/compiler/test_binding.py -k one_factory",
+    ),
+    Mutant(
+        "cache: a global hides a default of its name",
+        "toolkit/_compiler/disk_cache.py",
+        'f"{place} default {i}"',
+        'f"{place} global {code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) + i]}"',
+        "tests/toolkit/compiler/test_binding.py tests/toolkit/compiler/test_content_stamp.py",
+    ),
+    Mutant(
+        "cache: intrinsics in closures of ours do not count",
+        "toolkit/_compiler/disk_cache.py",
+        "        elif isinstance(value, _Intrinsic):\n",
+        "        elif isinstance(value, _Intrinsic) and is_ours(value._defn.__module__):\n            pass\n"
+        "        elif isinstance(value, _Intrinsic):\n",
+        "tests/toolkit/compiler/test_content_stamp.py -k ours_make",
     ),
     Mutant(
         "cache: a damaged file is unpickled",

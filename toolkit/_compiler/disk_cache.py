@@ -16,10 +16,11 @@ import stat
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import llvmlite
@@ -32,6 +33,7 @@ from numba.core.registry import cpu_target
 
 from ..errors import package_root
 from .code_walk import (
+    code_parts,
     constant,
     interfaces,
     is_filled,
@@ -40,8 +42,9 @@ from .code_walk import (
     names_in,
     names_missing,
     public_name,
+    with_members,
 )
-from .function_digest import SCALARS, Walk, qualified_name
+from .function_digest import SCALARS, Walk, combined, qualified_name
 
 # Files. Each compiled function has a file of its own, which holds its key and a hash of all its bytes.
 #
@@ -195,8 +198,11 @@ class Reads(Walk):
     """All that the compiler reads of a function, which is more than the function's results depend on.
 
     It reads the code in memory, not later edits, with the names that the code looks up and their values: numbers,
-    arrays, functions and their compile options. modules: those of all functions reached. objects: values that have no
-    other description than their identity. missing: global names that have no value yet.
+    arrays, functions and their compile options. Functions that one factory has made have one name, so each has a number
+    besides, and defaults, cells and globals, which can have the same names, are told apart. This distribution's sources
+    are in all keys: of its functions, cells count, defaults where other functions have made them, and globals that are
+    constants or functions. modules: those of all functions reached. objects: values that have no other description than
+    their identity. missing: global names that have no value yet.
     """
 
     is_closed = staticmethod(is_known_to_compiler)
@@ -212,6 +218,7 @@ class Reads(Walk):
         self.objects: list[Any] = []
         self.missing: set[str] = set()
         self._order: dict[int, int] = {}
+        self._numbers: Counter[str] = Counter()  # of functions, by name
         self.follow("", function)
 
     @property
@@ -230,7 +237,13 @@ class Reads(Walk):
         if isinstance(value, FunctionType) and is_users(value.__module__) and path and is_overloaded(value):
             self._note_object(path, value)
             return
-        if not isinstance(value, SCALARS | np.generic | complex | bytes):
+        if isinstance(value, SCALARS | np.generic | complex | bytes):
+            if isinstance(value, enum.Enum):
+                self.follow(f"{path} type", type(value))
+            elif type(value) not in (int, float, str, bool, type(None), complex, bytes) and not is_numpys(type(value)):
+                self._note_object(path, value)  # which may be written as it likes
+                return
+        else:
             self.values[f"{path} is"] = self._order.setdefault(id(value), len(self._order))
         super().follow(path, value)
 
@@ -239,12 +252,14 @@ class Reads(Walk):
             self.values[f"{path} compiled"] = options_of(value)
             super()._follow_object(path, value)
         elif isinstance(value, _Intrinsic):
-            self.values[path] = qualified_name(value._defn)
+            self.values[path] = f"{qualified_name(value._defn)} {value._prefer_literal}"
             self._follow_function(value._defn)
         elif isinstance(value, np.ndarray) and value.dtype.hasobject:
             self._note_object(path, value)
         elif isinstance(value, np.ndarray):
-            self.values[path] = f"{constant(value)} {value.dtype.descr} {value.strides} {value.flags.writeable}"
+            self.values[path] = (
+                f"{constant(value)} {value.dtype.descr} {value.strides} {value.flags.writeable} {value.flags.aligned}"
+            )
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             self.follow(f"{path} type", type(value))
             self._follow_items(path, value)
@@ -252,12 +267,67 @@ class Reads(Walk):
             super()._follow_object(path, value)
         elif isinstance(value, types.Type | np.dtype):
             self.values[path] = f"{type(value).__name__} {value}"
-        elif public_name(value) and (isinstance(value, type) or is_known_to_compiler(str(type(value).__module__))):
+            self._follow_kind(path, value)
+        elif public_name(value) and (isinstance(value, type) or is_known_by_public_name(value)):
             self.values[path] = public_name(value)
             if isinstance(value, type) and is_users(value.__module__):
                 self._follow_class(path, value)
         else:
             self._note_object(path, value)
+
+    def _follow_items(self, path: str, value: Any) -> None:
+        """As ``follow``, for containers: all items, and which kind of container."""
+        self.values[f"{path} kind"] = f"{qualified_name(type(value))} of {len(value)}"
+        if isinstance(value, dict | set | frozenset):
+            if not all(type(key) in (int, float, str, bool, bytes) for key in value):
+                self._note_object(path, value)  # its keys may be written as they like
+                return
+            items = value if isinstance(value, dict) else dict.fromkeys(sorted(value, key=repr))
+            for i, (key, item) in enumerate(items.items()):
+                self.follow(f"{path} key {i}", key)
+                self.follow(f"{path}[{i}]", item)
+            return
+        for i, item in enumerate(value):
+            self.follow(f"{path}[{i}]", item)
+
+    def _follow_kind(self, path: str, value: Any) -> None:
+        """Record what Numba's type of a named tuple does not say: its class, with the names of its fields."""
+        if hasattr(value, "instance_class"):
+            self.follow(f"{path} class", value.instance_class)
+        for i, part in enumerate(getattr(value, "types", ()) if isinstance(value, types.BaseTuple) else ()):
+            self._follow_kind(f"{path} {i}", part)
+
+    def _follow_function(self, function: FunctionType) -> None:
+        """Record the code of ``function``, and follow all that it reads."""
+        module, name = function.__module__ or "__main__", qualified_name(function)
+        if self.is_closed(module):
+            self._note_package(module)
+            return
+        if id(function) in self._functions:
+            return
+        self._functions.add(id(function))
+        self._seen[id(function)] = function  # a dispatcher's function too: no other may get its id
+        self._numbers[name] += 1
+        place, ours, code = f"{name} {self._numbers[name]}", is_ours(module), function.__code__
+        names = names_in(code)  # extra names do no harm, and reading instructions is slow
+        present = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
+        reads = with_members(present, names, self.is_closed)
+        contents = [*code_parts(code), *self._further_parts(function)]
+        if ours:
+            contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
+            reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
+        self.code[place] = [combined(contents)]
+        for key, value in reads.items():
+            self.follow(f"{place} global {key}", value)
+        if not ours or "<locals>" in function.__qualname__:
+            for i, value in enumerate(function.__defaults__ or ()):
+                self.follow(f"{place} default {i}", value)
+            for key, value in sorted((function.__kwdefaults__ or {}).items()):
+                self.follow(f"{place} default {key}", value)
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        enclosed = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        for key, value in with_members(enclosed, names, self.is_closed).items():
+            self.follow(f"{place} cell {key}", value)
 
     def _follow_class(self, path: str, value: type) -> None:
         """Record what the compiler reads of a user's class: a named tuple's fields, or an enumeration's members."""
@@ -275,11 +345,8 @@ class Reads(Walk):
         self.values[path] = f"object {id(value)}"
         self.unknown.append(f"{path}: an object of type {qualified_name(type(value))}")
 
-    def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
-        names = names_in(code)  # extra names do no harm, and reading instructions is slow
-        return names, names
-
     def _further_parts(self, function: FunctionType) -> list[str]:
+        """What is recorded of a function besides its code."""
         module = function.__module__ or "__main__"
         self.modules.add(module)
         if is_users(module):
@@ -290,6 +357,17 @@ class Reads(Walk):
 
     def _note_package(self, module: str) -> None:
         self.modules.add(module)
+
+
+def is_numpys(kind: type) -> bool:
+    """Whether a class of scalars is one of NumPy's."""
+    return issubclass(kind, np.generic) and kind.__module__ == "numpy"
+
+
+def is_known_by_public_name(value: Any) -> bool:
+    """Whether an object is one of Python's library, NumPy or Numba; not a ufunc that a user's module has made."""
+    package = public_name(value).partition(".")[0]
+    return is_known_to_compiler(str(type(value).__module__)) and (is_known_to_compiler(package) or is_ours(package))
 
 
 def options_of(dispatcher: Any) -> str:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import sys
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -169,11 +169,11 @@ class Walk:
         self._functions.add(id(function))
         ours = is_ours(module)
         code = function.__code__
-        contents = [*code_parts(code, function.__doc__), *self._further_parts(function)]
+        contents = [*code_parts(code, function.__doc__)]
         defaults = function.__defaults__ or ()
         arguments = code.co_varnames[: code.co_argcount]
         reads = {**dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))}
-        names, attributes = self._names_read(code)
+        names, attributes = names_read(code)
         present = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
         reads |= {**(function.__kwdefaults__ or {}), **with_members(present, attributes, self.is_closed)}
         if ours:  # this distribution's constants are part of its code; numbers from users are in closures
@@ -192,14 +192,6 @@ class Walk:
         members = with_members(modules, attributes, self.is_closed)
         for key in sorted(members.keys() - modules.keys()):
             self._follow_reference(f"{name}.{key}", members[key])
-
-    def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
-        """Global names and attributes that ``code`` may read."""
-        return names_read(code)
-
-    def _further_parts(self, function: FunctionType) -> list[str]:
-        """What is recorded of a function besides its code."""
-        return []
 
     def _follow_reference(self, path: str, value: Any) -> None:
         """As ``follow``, into ``references``, which descriptions of earlier versions do not have."""

@@ -408,3 +408,41 @@ def test_a_dynamics_of_ones_own_follows_its_numbers(monkeypatch):
     monkeypatch.setitem(globals(), "K", 3.0)
     assert last(made()) == 12.0
     assert last(first) == 4.0
+
+
+@pytest.mark.parametrize("slopes", [(5.0, 3.0), (2.0, 5.0), (3.0, 2.0)])
+def test_functions_of_one_factory_are_not_taken_for_each_other(slopes):
+    """Two functions by one name in one target: the second one's values must not hide those of the first."""
+
+    def line_of(slope):
+        @njit
+        def line(x):
+            return slope * x
+
+        return line
+
+    def target_of(first, second):
+        def energy(x, y):
+            a, b = first(x), second(y)
+            return 0.5 * (a * a + b * b), (first(a), second(b))
+
+        return target(dim=2)(energy)
+
+    targets = [target_of(line_of(a), line_of(b)) for a, b in ((2.0, 3.0), slopes)]
+    for own, (a, b) in zip(targets, ((2.0, 3.0), slopes), strict=True):
+        energy, gradient = own.evaluate(np.array([[1.0, 1.0]]))
+        np.testing.assert_array_equal(energy, [0.5 * (a * a + b * b)])
+        np.testing.assert_array_equal(gradient, [[a * a, b * b]])
+
+
+def test_a_default_is_not_hidden_by_a_global_of_its_name():
+    """The code names ``tilt`` as an attribute, so that the global counts as read, beside the argument."""
+
+    def energy_of(tilt):
+        space = {"tilt": 0.125}
+        exec(f"def energy(x, tilt={tilt}):\n    return tilt * x.tilt\n", space)
+        return space["energy"]
+
+    one, other = (bound(energy_of(tilt)) for tilt in (1.0, 2.0))
+    assert one is not other
+    assert (one.__defaults__, other.__defaults__) == ((1.0,), (2.0,))
