@@ -328,7 +328,8 @@ CHAINS_FIRST = (
     "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
 )  # fmt: skip
 STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
-VISITED_RANGE = "contour.visited_range"  # not stored: it follows from the table
+VISITED_RANGE = "contour.visited_range"
+DERIVED = (VISITED_RANGE, "contour.decays", "contour.decays_of")  # not stored: they follow from the rest
 STATUS = "status"  # stored only where it is not all 0
 # Fields whose names in files differ from their present names.
 FIELD_OF = {

@@ -141,6 +141,9 @@ class Contour(Tempering):
 ) = range(12)  # fmt: skip
 
 
+DECAYS = 64
+
+
 class ContourState(NamedTuple):
     """What a block has learned of θ; all sizes are 0 without contour."""
 
@@ -158,6 +161,10 @@ class ContourState(NamedTuple):
     # (2, chain): the lowest and the highest visited bin, n_bins and −1 where none has been; ``UNKNOWN`` until a kernel
     # needs them. They follow from the table: who writes that from outside calls ``forget_visited_range``.
     visited_range: s.IntMatrix
+    # scratch (DECAYS,): k^exponent of steps k in a row, which a loop of SIMD makes at a time; (0,) where each step makes
+    # its own, as on CUDA
+    decays: s.Vector
+    decays_of: s.Vector  # (2,): the first of those steps, −1 for none, and the exponent
 
 
 CONTOUR_STATE = s.tuple_type(ContourState)
@@ -167,9 +174,9 @@ UNKNOWN = -1
 def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
     """Nothing visited, and so no θ."""
     if contour is None or contour.partition is None:
-        nothing = np.zeros((0, 0))
-        no_counts = np.zeros((0, 0), np.int64)
-        return ContourState(nothing, np.zeros(0), nothing, nothing, no_counts, np.zeros(0, np.int64), no_counts)
+        nothing, none, no_counts = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0), np.int64)
+        no_marks = np.zeros(0, np.int64)
+        return ContourState(nothing, none, nothing, nothing, no_counts, no_marks, no_counts, none, none)
     bins = contour.partition.n_bins
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
@@ -179,6 +186,8 @@ def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
         outside=np.zeros((3, n_chains), np.int64),
         next_mark=np.ones(n_chains, np.int64),
         visited_range=np.full((2, n_chains), UNKNOWN),
+        decays=np.empty(DECAYS),
+        decays_of=np.full(2, -1.0),
     )
 
 
@@ -327,7 +336,7 @@ def contour_multiplier(energy, temperature, levels, state, parameters, n_chains,
         log_weight[lane] = select(interpolated, log_psi[lane], log_theta_here)
 
 
-@noinline
+@inlined
 def read_masses(bins, log_theta, theta_below, table, scale, visited_range, n_chains, n_replicas):
     """top, bottom ← Ψ at the two ends of each lane's bin: θ of the bin and of the one below, where it was visited."""
     for r in range(n_replicas):
@@ -391,6 +400,27 @@ SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
 
 
 @inlined
+def decay_of(state, parameters, step):
+    """(step + 1)^exponent, looked up where the state has room for steps in a row."""
+    exponent = parameters[OMEGA_EXPONENT]
+    if state.decays.size == 0:
+        return power(float(step + 1), exponent)
+    first = int(state.decays_of[0])
+    if first < 0 or step < first or step >= first + state.decays.size or exponent != state.decays_of[1]:
+        fill_decays(state.decays, state.decays_of, step, exponent)
+        first = step
+    return state.decays[step - first]
+
+
+@noinline
+def fill_decays(decays, decays_of, step, exponent):
+    """(k + 1)^exponent of the steps k from ``step`` on."""
+    for i in range(decays.size):
+        decays[i] = power(float(step + 1 + i), exponent)
+    decays_of[0], decays_of[1] = float(step), exponent
+
+
+@inlined
 def update_theta(levels, shares, state, parameters, step, n_chains, n_replicas):
     """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); ``shares`` is scratch.
 
@@ -398,7 +428,7 @@ def update_theta(levels, shares, state, parameters, step, n_chains, n_replicas):
     """
     bins, place, log_theta_here, log_weight = levels.bins, levels.place, levels.log_theta, levels.log_weight
     share, entry, next_scale = shares.share, shares.entry, shares.next_scale
-    omega = parameters[OMEGA_GAIN] / (power(float(step + 1), parameters[OMEGA_EXPONENT]) + parameters[OMEGA_OFFSET])
+    omega = parameters[OMEGA_GAIN] / (decay_of(state, parameters, step) + parameters[OMEGA_OFFSET])
     omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
@@ -440,7 +470,7 @@ def divide_shares(share, entry, next_scale, scale, n_chains, n_replicas):
             divided[c] = own[c] / next_scale[c]
 
 
-@noinline
+@inlined
 def add_visits(bins, shares, table, scale, visited_range, n_chains, n_replicas):
     """Put what a step adds into the table, and what it leaves of the scale into its place."""
     share, entry, next_scale = shares.share, shares.entry, shares.next_scale

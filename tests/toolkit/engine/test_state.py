@@ -54,7 +54,9 @@ def spoil(driver):
             if field == "noise_buffer":
                 value.normals[:] = np.nan  # its names are made anew
             elif isinstance(value, tuple):
-                assert {f"{field}.{name}" for name in value._fields} <= {*STORED_FIELDS, state.VISITED_RANGE}
+                assert {f"{field}.{name}" for name in value._fields} <= {*STORED_FIELDS, *state.DERIVED}
+                if field == "contour":
+                    value.decays[:] = np.nan
             elif field == "rows":
                 constant = value[LAMBDA].copy()
                 value[:] = np.nan

@@ -368,6 +368,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             ContourState(
                 theta_table[:, : 2 * bins], scale, theta_table[:, 2 * bins : 3 * bins],
                 theta_table[:, 3 * bins : 4 * bins], outside, next_mark, visited_range,
+                noise[0, :0], noise[0, :0],
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
             previous, gradient, curvature, noise, mirror_point, pair_distances, rows, masses,
