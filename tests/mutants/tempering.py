@@ -4,6 +4,20 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "contour: steps of θ of another decay",
+        "toolkit/tempering/contour_tempering.py",
+        " or exponent != state.decays_of[1]:",
+        ":",
+        "tests/toolkit/tempering/test_contour_tempering.py -k any_decay",
+    ),
+    Mutant(
+        "contour: steps of θ one step late",
+        "toolkit/tempering/contour_tempering.py",
+        "power(float(step + 1 + i), exponent)",
+        "power(float(step + i), exponent)",
+        "tests/toolkit/tempering/test_contour_tempering.py -k any_decay",
+    ),
+    Mutant(
         "swap: sign turned round",
         "toolkit/tempering/exchange.py",
         "cold_energy[c] - hot_energy[c]",

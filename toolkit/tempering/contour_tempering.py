@@ -141,7 +141,7 @@ class Contour(Tempering):
 ) = range(12)  # fmt: skip
 
 
-DECAYS = 64
+DECAYS = 64  # steps
 
 
 class ContourState(NamedTuple):
@@ -161,8 +161,8 @@ class ContourState(NamedTuple):
     # (2, chain): the lowest and the highest visited bin, n_bins and −1 where none has been; ``UNKNOWN`` until a kernel
     # needs them. They follow from the table: who writes that from outside calls ``forget_visited_range``.
     visited_range: s.IntMatrix
-    # scratch (DECAYS,): k^exponent of steps k in a row, which a loop of SIMD makes at a time; (0,) where each step makes
-    # its own, as on CUDA
+    # (DECAYS,): k^exponent of steps k in a row, which one loop of SIMD makes; (0,) where each step makes its own, as on
+    # CUDA
     decays: s.Vector
     decays_of: s.Vector  # (2,): the first of those steps, −1 for none, and the exponent
 

@@ -113,6 +113,21 @@ class Paper:
         return seen
 
 
+def test_steps_of_theta_are_those_of_the_decay_in_any_order_and_of_any_decay():
+    """ω_k in a row, after jumps ahead and back, and with another exponent from one step to the next."""
+    cells, first, second = Partition(2.0, 0.5, 16), step_decay(cap=1.0), step_decay(gain=3.0, exponent=0.9, cap=1.0)
+    kernels = Kernels(tempering.contour(zeta=0.0, partition=cells, decay=first), 1)
+    numbers = {
+        decay: tempering.contour(zeta=0.0, partition=cells, decay=decay).parameters() for decay in (first, second)
+    }
+    for decay, steps in ((first, [*range(150), 10_000, 10_001, 3]), (second, [4, 5]), (first, [6, 10**12])):
+        kernels.numbers = numbers[decay]
+        for k in steps:
+            kernels.flatten([3.1], 1.0)
+            kernels.learn(k)
+            assert kernels.share[0] == pytest.approx(decay.gain / ((k + 1) ** decay.exponent + decay.offset), rel=1e-13)
+
+
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("interpolated", [True, False])
 @pytest.mark.parametrize("field", FIELDS)
