@@ -2,6 +2,8 @@
 # Needs only make and a python3 of version 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
+# Where it is set, as in many containers, each process that tests start would compile all Python sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures test test-slow test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda lint clean
 

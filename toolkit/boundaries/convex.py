@@ -44,7 +44,8 @@ def find_mirror_point(position, mirror_point, lane, scratch, floats, ints):
     dim, balls = position.shape[0], np.int64(ints[N_BALLS])
     flat = np.int64(ints[N_SIDES]) + np.int64(ints[N_ROWS])
     multipliers, ball_multipliers = scratch[:flat], scratch[3 * flat : 3 * flat + balls]
-    vectors = GradientVectors(scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat], scratch[3 * flat + balls :])
+    push = scratch[3 * flat + balls : 3 * flat + balls + dim]
+    vectors = GradientVectors(scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat], push)
     multipliers[:], ball_multipliers[:] = 0.0, 0.0
     for d in range(dim):
         mirror_point[d, lane] = position[d, lane]
@@ -214,7 +215,7 @@ def convex_domain(
     ints = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
     floats = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
-    nearest = nearest_within(len(lower), sides.size + len(normals), len(centres))
+    nearest = nearest_within(scratch_size(len(lower), sides.size + len(normals), len(centres)))
     return Domain(name, len(lower), locate_walls, floats, ints, nearest).compiled()
 
 
@@ -339,10 +340,17 @@ def locate_walls(position: Any, mirror_point: Any, outside: Any, floats: Any, in
             write_mirror_point(position, mirror_point, lane, number, excess, floats, ints)
 
 
+def scratch_size(dim: int, n_flat: int, n_balls: int) -> int:
+    """Numbers of scratch for ``n_flat`` bounded coordinates and rows and ``n_balls`` balls, to a power of two.
+
+    So domains of similar sizes share one compiled function.
+    """
+    return 1 << (3 * n_flat + n_balls + dim - 1).bit_length()
+
+
 @functools.cache
-def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
-    """The function ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
-    size = 3 * n_flat + n_balls + dim
+def nearest_within(size: int) -> Callable[..., None]:
+    """The function ``Domain.nearest`` with ``size`` numbers of scratch."""
 
     def locate_nearest(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
         scratch = stack_array(size)

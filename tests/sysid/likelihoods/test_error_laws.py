@@ -110,19 +110,18 @@ def test_an_outlier_moves_students_t_less_than_the_normal_law():
     assert away["student"] < 0.3 * away["gaussian"]
 
 
+@njit
+def one_negative_binomial(x, energy, sums, inverse, value):
+    error_laws.add_negative_binomial(x, energy, sums, inverse, value, False)
+    error_laws.finish_negative_binomial(energy, sums, inverse, 1.0)
+
+
 @pytest.mark.parametrize("y", [0.0, 1.0, 7.0, 1e3, 1e6])
 @pytest.mark.parametrize("dispersion", [1e-8, 1e-3, 0.3, 5.0, 1e3])
 def test_the_negative_binomial_law_of_small_and_large_counts_and_dispersions(y, dispersion):
-    add, finish = error_laws.add_negative_binomial, error_laws.finish_negative_binomial
-
-    @njit
-    def one(x, energy, sums, inverse, value):
-        add(x, energy, sums, inverse, value, False)
-        finish(energy, sums, inverse, 1.0)
-
     def energy_and_slope(a):
         energy, sums = np.zeros(1), np.zeros(1)
-        one(np.array([y + 2.0]), energy, sums, np.array([1.0 / a]), y)
+        one_negative_binomial(np.array([y + 2.0]), energy, sums, np.array([1.0 / a]), y)
         return energy[0], sums[0]
 
     mpmath = pytest.importorskip("mpmath")

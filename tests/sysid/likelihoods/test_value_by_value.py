@@ -10,6 +10,7 @@ import scipy.stats
 
 from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
+from sysid.likelihoods.trajectory_kernel import shooting_kernel
 from tests.sysid.likelihoods.test_error_laws import SCALES, TIMES, density, drawn
 from tests.sysid.likelihoods.test_experiments import KINETICS, experiments
 from tests.sysid.likelihoods.test_inputs_and_doses import GIVEN, SD, blood
@@ -233,6 +234,15 @@ def test_a_pickled_problem_has_the_same_densities(case):
     again = pickle.loads(pickle.dumps(problem))
     theta = problem.prepared.start[None]
     np.testing.assert_array_equal(again._log_densities(theta), problem._log_densities(theta))
+
+
+@pytest.mark.parametrize("case", ["doses", "experiments", "known noise"])
+def test_a_pickle_that_holds_a_kernel_several_times_makes_it_once(case):
+    """Each would be compiled on its own, which takes seconds."""
+    content = pickle.dumps(CASES[case](None))
+    before = shooting_kernel.cache_info().misses
+    pickle.loads(content)
+    assert shooting_kernel.cache_info().misses - before <= 1
 
 
 # Leave-one-out, against closed forms.

@@ -1,0 +1,105 @@
+"""What most test files need compiled: shared among pytest's workers before they collect, each compiling some parts.
+
+Otherwise every worker would compile all of it, at the same time, as long as none of it is on disk.
+"""
+
+import time
+from functools import partial
+from pathlib import Path
+
+PATIENCE = 300.0  # seconds for another worker to end
+
+
+def engine():
+    """The general engine."""
+    from toolkit._compiler.decorators import compile_part
+    from toolkit._engine.loop import advance
+    from toolkit._engine.state import ADVANCE
+
+    compile_part(advance, ADVANCE)
+
+
+def exact_moves():
+    """The proposals of exact moves."""
+    from toolkit._compiler.decorators import compile_part
+    from toolkit._engine.metropolis_step import propose
+    from toolkit._engine.state import PROPOSE
+
+    compile_part(propose, PROPOSE, packed=True, from_python=False)
+
+
+def adaptive_solver():
+    """The solver whose steps adapt, and a system."""
+    from sysid import simulate, systems
+
+    system = systems.lotka_volterra()
+    simulate(system.usual, [0.0, 0.1], problem=system)
+
+
+def polygons():
+    """The look-up of a shape, which its constructor compiles, and the search for edges that cross."""
+    from targets import shapes
+
+    shapes.star()
+
+
+def identification():
+    """The energy of what is linear in its coefficients."""
+    import numpy as np
+
+    from sysid import Series, identify, libraries
+
+    times = np.linspace(0.0, 1.0, 20)
+    states = np.exp(-times)[:, None]
+    data = Series(times, states, ("x",), velocities=-states)
+    identify(data, libraries.polynomial(("x",), 1)).target.compiled()
+
+
+def sampler(name):
+    """Dynamics and tempering of a sampler with its default arguments."""
+    from toolkit import samplers
+    from toolkit._compiler.binding import bound
+    from toolkit._compiler.decorators import compile_part
+    from toolkit._engine.state import TEMPER
+
+    made = getattr(samplers, name)()
+    made.dynamics.compiled()
+    if made.tempering is not None:
+        compile_part(bound(made.tempering.step), TEMPER, packed=True, from_python=False)
+
+
+def walls():
+    """The look-up of convex domains, which their constructors compile."""
+    from targets import domains
+
+    domains.box([0.0], [1.0])
+
+
+PARTS = {  # the longest first
+    "engine": engine,
+    "exact moves": exact_moves,
+    "adaptive solver": adaptive_solver,
+    "replica exchange": partial(sampler, "resgld"),
+    "polygons": polygons,
+    "walls": walls,
+    **{name: partial(sampler, name) for name in ("svgd", "csgld", "tact_hmc", "mala", "sgnht", "psgld", "sghmc")},
+    "identification": identification,
+}
+
+
+def compile_in_turn(folder: Path) -> None:
+    """Compile the parts that no other worker has begun; return when all are compiled. folder: the workers' own."""
+    for name, part in PARTS.items():
+        try:
+            (folder / f"{name} begun").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        try:
+            part()
+        finally:
+            (folder / f"{name} done").touch()
+    started = time.monotonic()
+    while time.monotonic() - started < PATIENCE:
+        if all((folder / f"{name} done").exists() for name in PARTS):
+            return
+        time.sleep(0.05)
