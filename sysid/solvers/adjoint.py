@@ -16,10 +16,11 @@ from ..systems.inputs import driven, inputs_text
 from ..systems.system import System, analytic, compiled_function, tuple_text
 from .runge_kutta import TABLEAUS, built, slope_of, step_text, weighted
 
+KEPT_PULLBACKS = 16  # so that the places of one problem share one function
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
 
 
-@functools.cache
+@functools.lru_cache(maxsize=KEPT_PULLBACKS)
 def pullback_of_system(system: System) -> Any:
     """``pull(t, x, p, w)`` → (Σ_e w_e ∂f_e/∂x, Σ_e w_e ∂f_e/∂p), by complex steps of the right-hand side: exact.
 
@@ -45,7 +46,7 @@ def pullback_by_complex_steps(
     return inlined(built("pull", "\n".join(lines), rhs=analytic(function), fma=fma))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=KEPT_PULLBACKS)
 def pullback_of_model(model: Model) -> Any:
     """The same for a model linear in its parameters, as generated code; it costs about two right-hand sides."""
     dim, n = len(model.states), len(model.parameters)
