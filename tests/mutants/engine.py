@@ -4,6 +4,13 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "noise ahead: of padding",
+        "toolkit/_engine/state.py",
+        "names[0][:used], names[1][:used], lanes - used",
+        "names[0][lanes - used :], names[1][:used], lanes - used",
+        "tests/toolkit/engine/test_noise_buffer.py -k few_chains",
+    ),
+    Mutant(
         "fused: what lies on the stack stays there",
         "toolkit/_engine/fused.py",
         "                if is_local:\n                    from_data",

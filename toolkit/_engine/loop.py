@@ -279,7 +279,7 @@ def advance(target, move, locate, temper, propose, state, constants, steps):
                     state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
         freeze_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
-        place += lanes
+        place += numbers.n_chains * numbers.n_replicas
         slot = slots[k]
         if slot >= 0:
             record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)

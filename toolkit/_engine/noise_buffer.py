@@ -20,12 +20,15 @@ MOST_NORMALS = 2**20  # in a buffer: 8 MiB
 
 
 class NoiseBuffer(NamedTuple):
-    """Noise of the next steps, and its counters; place = (steps from the first) · lanes + lane.
+    """Noise of the next steps, and its counters; place = (steps from the first) · used lanes + lane.
+
+    Lanes that are padding have no place: of one chain in eight lanes, seven eighths of the noise would be theirs.
 
     All sizes are 0 in a block without a buffer, as on CUDA.
     """
 
-    normals: s.Matrix  # scratch (2 × dim rounded up to even, or 0; place): for moves, then for noisy gradients
+    # scratch (2 × dim rounded up to even, or 0; place, and room for padding): for moves, then for noisy gradients
+    normals: s.Matrix
     chain: s.NameVector  # (place,)
     replica: s.NameVector  # (place,)
     steps_ahead: s.NameVector  # (place,): steps from the first
@@ -34,21 +37,23 @@ class NoiseBuffer(NamedTuple):
 NOISE_BUFFER = s.tuple_type(NoiseBuffer)
 
 
-def make_noise_buffer(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64]) -> NoiseBuffer:
-    """An empty buffer for a block whose lanes have these ``chain`` and ``replica`` numbers (lane,)."""
-    lanes = chain.size
-    places = min(BUFFER_SIZE, MOST_NORMALS // (2 * dim))
-    steps = places // lanes if lanes <= MOST_LANES else 0
-    steps_ahead = np.repeat(np.arange(steps, dtype=np.uint64), lanes)
-    normals = np.empty((2 * (dim + dim % 2) if steps else 0, steps_ahead.size))
+def make_noise_buffer(
+    dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64], padding: int = 0
+) -> NoiseBuffer:
+    """An empty buffer for a block whose used lanes have these ``chain`` and ``replica`` numbers (lane,)."""
+    used = chain.size
+    places = min(BUFFER_SIZE, MOST_NORMALS // (2 * dim) - padding)
+    steps = max(places // used, 0) if used <= MOST_LANES else 0
+    steps_ahead = np.repeat(np.arange(steps, dtype=np.uint64), used)
+    normals = np.zeros((2 * (dim + dim % 2) if steps else 0, steps_ahead.size + padding))
     return NoiseBuffer(normals, np.tile(chain, steps), np.tile(replica, steps), steps_ahead)
 
 
 @inlined
 def refill_noise_buffer(state, numbers, step, steps):
     """Draw the noise of ``step`` and at most ``steps − 1`` steps after it."""
-    noise_buffer, lanes = state.noise_buffer, state.noise.shape[1]
-    places, half = min(noise_buffer.steps_ahead.size, steps * lanes), noise_buffer.normals.shape[0] // 2
+    noise_buffer, used = state.noise_buffer, numbers.n_chains * numbers.n_replicas
+    places, half = min(noise_buffer.steps_ahead.size, steps * used), noise_buffer.normals.shape[0] // 2
     if numbers.draws_noise:
         fill_noise_buffer(noise_buffer.normals[:half], noise_buffer, places, numbers.seed, uint64(step), uint64(MOVE))
     if numbers.gradient_noise > 0.0:
@@ -73,7 +78,10 @@ def fill_noise_buffer(out, noise_buffer, places, seed, step, purpose):
 
 @inlined
 def fill_noise(state, seed, step, purpose, half, place):
-    """The state's noise ← standard normals of this step: drawn now, or from the first or second half of the buffer."""
+    """The state's noise ← standard normals of this step: drawn now, or from the first or second half of the buffer.
+
+    From the buffer, padding gets what comes next there: whole vectors are copied faster than the used lanes alone.
+    """
     noise, normals = state.noise, state.noise_buffer.normals
     if normals.shape[0] == 0:
         fill_normals(noise, seed, state.chain, state.replica, uint64(step), purpose)

@@ -277,7 +277,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         rows=rows,
         masses=np.empty((masses_rows(tempering), lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
-        noise_buffer=make_noise_buffer(dim, *names),
+        noise_buffer=make_noise_buffer(dim, names[0][:used], names[1][:used], lanes - used),
         scale=coordinate_scales(sampler, dim),
     )
 

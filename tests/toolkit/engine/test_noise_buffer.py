@@ -39,12 +39,23 @@ def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
 
 def test_a_wide_block_draws_nothing_ahead():
     names = np.zeros(MANY, np.uint64)
-    assert {array.size for array in noise_buffer.make_noise_buffer(2, names, names)} == {0}
+    assert {array.size for array in noise_buffer.make_noise_buffer(2, names, names, 8)[1:]} == {0}
+    assert noise_buffer.make_noise_buffer(2, names, names, 8).normals.shape[0] == 0
+
+
+def test_padding_has_room_and_no_noise_of_its_own_and_memory_is_bounded():
+    names = np.arange(3, dtype=np.uint64)
+    room = noise_buffer.make_noise_buffer(2, names, names, 5)
+    assert room.steps_ahead.size == noise_buffer.BUFFER_SIZE // 3 * 3
+    assert room.normals.shape == (4, room.steps_ahead.size + 5)
+    large = noise_buffer.make_noise_buffer(10**5 // 2, names, names, 5)
+    assert 0 < large.normals.nbytes <= 8 * noise_buffer.MOST_NORMALS
 
 
 @pytest.mark.parametrize("dim", [1, 3])
 @pytest.mark.parametrize("chunk_steps", [1, 37, None])
-def test_a_lone_chain_is_the_same_chain_among_many(dim, chunk_steps):
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_few_chains_are_the_same_chains_among_many(dim, chunk_steps, n_chains):
     """Over more steps than are drawn ahead, with noise of both kinds and a schedule that changes at every step."""
     target = mixtures.gaussian_mixture(np.zeros((1, dim)), 1.0)
     sampler = Sampler(
@@ -53,5 +64,5 @@ def test_a_lone_chain_is_the_same_chain_among_many(dim, chunk_steps):
     )  # fmt: skip
     options = {"n_steps": 2 * noise_buffer.BUFFER_SIZE + 50, "seed": 3}
     many = sample(target, sampler, n_chains=MANY, layout=Layout(lanes=MANY), threads=1, **options)
-    alone = sample(target, sampler, n_chains=1, layout=Layout(chunk_steps=chunk_steps), **options)
-    np.testing.assert_array_equal(alone.draws[0], many.draws[0])
+    few = sample(target, sampler, n_chains=n_chains, layout=Layout(chunk_steps=chunk_steps), threads=1, **options)
+    np.testing.assert_array_equal(few.draws, many.draws[:n_chains])
