@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant(
         "noise ahead: that of the first step, again and again",
         "toolkit/_engine/loop.py",
-        "place += lanes",
+        "place += numbers.n_chains * numbers.n_replicas",
         "place += 0",
         "tests/toolkit/engine/test_noise_buffer.py",
     ),
