@@ -192,15 +192,29 @@ def print_summary(plan: Plan, fits: dict[Key, Result], catalogue: dict[str, Any]
 
 
 def print_beside_pysindy(plan: Plan, fits: dict[Key, Result], catalogue: dict[str, Any]) -> None:
-    """The table of errors of PySINDy's methods on the first seed, beside ours."""
-    table = Table(plan.folder, "field_pysindy", "system", "noise", "ours", *(f"PySINDy {m}" for m in METHODS))
+    """The tables of PySINDy's methods on the first seed, beside ours: errors by system, and by noise."""
+    by_system = Table(plan.folder, "field_pysindy", "system", "noise", "ours", *(f"PySINDy {m}" for m in METHODS))
+    rows: dict[float, list[list[float]]] = {}  # errors, then whether the terms are right, of ours and the methods
     for key, ours in fits.items():
         if key.seed == 0 and key.degree == degree_of(catalogue[key.system]) and ours.answered:
             flow = flow_of(key.system, catalogue[key.system], key.degree)
-            compared = compare_pysindy(noisy(flow, key.noise, 0), key.degree, methods=METHODS)
+            compared = compare_pysindy(noisy(flow, key.noise, 0), key.degree, methods=METHODS).rows[1:]
             norm = np.linalg.norm(flow.coefficients)
-            apart = [float(np.linalg.norm(row.coefficients - flow.coefficients) / norm) for row in compared.rows[1:]]
-            table.row(key.system, f"{key.noise:.0%}", ours.error, *apart)
+            apart = [float(np.linalg.norm(row.coefficients - flow.coefficients) / norm) for row in compared]
+            by_system.row(key.system, f"{key.noise:.0%}", ours.error, *apart)
+            right = [float(np.array_equal(row.present, flow.coefficients != 0.0)) for row in compared]
+            rows.setdefault(key.noise, []).append([ours.error, *apart, ours.right, *right])
+    print()
+    names = ("ours", *METHODS)
+    table = Table(
+        plan.folder, "field_pysindy_summary", "noise", "systems", *(f"median error, {name}" for name in names),
+        *(f"terms right, {name}" for name in names), "ours below the best of the three",
+    )  # fmt: skip
+    for noise, values in rows.items():
+        errors, right = np.split(np.array(values), 2, axis=1)
+        below = int((errors[:, 0] < errors[:, 1:].min(axis=1)).sum())
+        counts = right.sum(axis=0).astype(int)
+        table.row(f"{noise:.0%}", len(values), *map(float, np.median(errors, axis=0)), *map(int, counts), below)
 
 
 def main(plan: Plan) -> None:

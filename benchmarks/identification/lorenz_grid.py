@@ -19,7 +19,7 @@ from sysid.libraries import polynomial
 STEP = 0.01
 START = (-8.0, 8.0, 27.0)
 LENGTHS = (4.0, 6.0, 8.0, 10.0)
-LEVELS = (0.025, 0.05, 0.10, 0.20, 0.30, 0.40)
+LEVELS = (0.025, 0.05, 0.10, 0.20, 0.30)
 DRAWS = 16
 
 
