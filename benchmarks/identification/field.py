@@ -179,10 +179,8 @@ def print_summary(plan: Plan, fits: dict[Key, Result], catalogue: dict[str, Any]
             there = np.array([value for value in some.values() if value.answered])
             _, error, right, inside, distance, told, seconds = there.T
             systems = sorted({k.system for k in some})
-            means = [
-                np.nanmean([v.distance for k, v in some.items() if k.system == one and v.answered] or [np.nan])
-                for one in systems
-            ]
+            of_systems = [[v.distance for k, v in some.items() if k.system == one and v.answered] for one in systems]
+            means = [np.mean(distances) for distances in of_systems if distances]
             known = told == 1.0
             table.row(
                 label, f"{noise:.0%}", len(systems), len(some), len(there), f"{right.mean():.1%}",
