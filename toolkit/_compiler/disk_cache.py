@@ -297,22 +297,16 @@ class Reads(Walk):
         for i, part in enumerate(getattr(value, "types", ()) if isinstance(value, types.BaseTuple) else ()):
             self._follow_kind(f"{path} {i}", part)
 
-    def _follow_function(self, function: FunctionType) -> None:
+    def _record_function(self, function: FunctionType, module: str) -> None:
         """Record the code of ``function``, and follow all that it reads."""
-        module, name = function.__module__ or "__main__", qualified_name(function)
-        if self.is_closed(module):
-            self._note_package(module)
-            return
-        if id(function) in self._functions:
-            return
-        self._functions.add(id(function))
         self._seen[id(function)] = function  # a dispatcher's function too: no other may get its id
+        name = qualified_name(function)
         self._numbers[name] += 1
         place, ours, code = f"{name} {self._numbers[name]}", is_ours(module), function.__code__
         names = names_in(code)  # extra names do no harm, and reading instructions is slow
         present = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
         reads = with_members(present, names, self.is_closed)
-        contents = [*code_parts(code), *self._further_parts(function)]
+        contents = [*code_parts(code), *self._further_parts(function, module)]
         if ours:
             contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
             reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
@@ -345,9 +339,8 @@ class Reads(Walk):
         self.values[path] = f"object {id(value)}"
         self.unknown.append(f"{path}: an object of type {qualified_name(type(value))}")
 
-    def _further_parts(self, function: FunctionType) -> list[str]:
+    def _further_parts(self, function: FunctionType, module: str) -> list[str]:
         """What is recorded of a function besides its code."""
-        module = function.__module__ or "__main__"
         self.modules.add(module)
         if is_users(module):
             self.missing |= names_missing(function)

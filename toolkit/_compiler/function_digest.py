@@ -159,15 +159,17 @@ class Walk:
                 self.follow(f"{path}.{name}" if path else name, item)
 
     def _follow_function(self, function: FunctionType) -> None:
-        """Record the code of ``function`` and follow all that it reads."""
-        module, name = function.__module__ or "__main__", self.named(function)
+        """Record ``function`` unless it has been or its module is not followed."""
+        module = function.__module__ or "__main__"
         if self.is_closed(module):
             self._note_package(module)
-            return
-        if id(function) in self._functions:
-            return
-        self._functions.add(id(function))
-        ours = is_ours(module)
+        elif id(function) not in self._functions:
+            self._functions.add(id(function))
+            self._record_function(function, module)
+
+    def _record_function(self, function: FunctionType, module: str) -> None:
+        """Record the code of ``function`` and follow all that it reads."""
+        name, ours = self.named(function), is_ours(module)
         code = function.__code__
         contents = [*code_parts(code, function.__doc__)]
         defaults = function.__defaults__ or ()
