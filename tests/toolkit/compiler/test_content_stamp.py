@@ -11,7 +11,19 @@ import pytest
 from toolkit._compiler.disk_cache import content_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = """
+INTRINSIC = """
+def made_intrinsic(factor):
+    @intrinsic
+    def scaled(typing_context, x):
+        def generate(context, builder, signature, args):
+            return builder.fmul(args[0], context.get_constant(types.float64, factor))
+
+        return x(x), generate
+
+    return scaled
+"""
+SCRIPT = (
+    """
 import collections
 import enum
 import math
@@ -87,16 +99,9 @@ def declared(x):
     return x + 1
 
 
-def made_intrinsic(factor):
-    @intrinsic
-    def scaled(typing_context, x):
-        def generate(context, builder, signature, args):
-            return builder.fmul(args[0], context.get_constant(types.float64, factor))
-
-        return x(x), generate
-
-    return scaled
-
+"""
+    + INTRINSIC
+    + """
 
 def constant_of(factor):
     @intrinsic
@@ -132,6 +137,7 @@ def function():
     array = np.array([1.0, 2.0, 3.0])
     return multiplied(2.0, 3, array, made_intrinsic(1.25), constant_of(8.0), deepest, slope_of(1.0), slope_of(2.0))
 """
+)
 CHANGES = {
     "a constant": ("y + 7.0", "y + 7.5"),
     "an int for a float": ("y + 7.0", "y + 7"),
@@ -227,21 +233,15 @@ def test_another_process_finds_the_same_stamps():
     assert printed.split() == list(stamps().values())
 
 
-OURS = """
+OURS = (
+    """
 from numba import types
 from numba.extending import intrinsic
 
 
-def factory(factor):
-    @intrinsic
-    def scaled(typing_context, x):
-        def generate(context, builder, signature, args):
-            return builder.fmul(args[0], context.get_constant(types.float64, factor))
-
-        return x(x), generate
-
-    return scaled
-
+"""
+    + INTRINSIC
+    + """
 
 def made_block(scaled, default):
     def block(x, times=default):
@@ -251,8 +251,9 @@ def made_block(scaled, default):
 
 
 def function():
-    return made_block(factory({factor}), factory({default}))
+    return made_block(made_intrinsic({factor}), made_intrinsic({default}))
 """
+)
 
 
 @pytest.mark.parametrize("change", [{"factor": "2.0"}, {"default": "2.0"}])
