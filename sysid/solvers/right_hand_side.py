@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
+from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler, kept
 from toolkit.problem import lane_access, reason
 
 from ..arrays import Array
@@ -97,6 +97,9 @@ def slopes_along(system: System, times: Any, states: Any, parameters: Any, input
 def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any], dim: int) -> Pointer:
     """A block function compiled; TypeError naming the right-hand side, with Numba's reason, where it does not."""
     try:
-        return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
+        compiled = kept(njit(nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
+        compiled.compile(signature)
+        compiled.disable_compile()
+        return Pointer(compiled)
     except Exception as error:  # Numba refuses in many classes
         raise rhs_error(rhs, dim, "", reason(error)) from error

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 
-from toolkit._compiler import HoldsFunctions, bound, inlined
+from toolkit._compiler import HoldsFunctions, bound, inlined, kept
 from toolkit.errors import check_number, check_row, check_text, entries, is_a, is_sequence, shown
 from toolkit.problem import reason, rebind
 
@@ -224,7 +224,7 @@ def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: An
     given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
     try:
         compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
-        compiled = analytic(rhs) if number is types.complex128 else compiled
+        compiled = kept(analytic(rhs) if number is types.complex128 else compiled)
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes
         raise rhs_error(rhs, dim, kind, reason(error)) from error

@@ -95,6 +95,7 @@ def test_inclusion_probabilities_are_those_of_enumeration():
     assert (np.abs(wrong - expected) > 4.5 * error + 0.01).any()
 
 
+@pytest.mark.slow_cases("by LAPACK")  # whose coefficients the test above draws
 @pytest.mark.usefixtures("each_way")
 def test_inclusion_with_unknown_rates_is_that_of_enumeration():
     """As above; the mixtures' own rate is of no account, but the groups are."""

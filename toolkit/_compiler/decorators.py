@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from numba import config, njit, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
 from ..errors import Unavailable, names_removed_folder
 from .argument_pack import PackedCompiler, PackedLower, address_in, packed_address
-from .disk_cache import CodeFile, cache_stamp, check_private
+from .disk_cache import CodeFile, cache_stamp, check_private, own_stamp
 from .lowering import (
-    FrugalLibrary,
     NoInlineLower,
+    OwnLibrary,
     WideCompiler,
     WideLower,
     compiler_with,
     forget_source,
+    holds_addresses,
+    load_compiled,
     njit_unwrapped,
-    with_own_engine,
+    reduce_compiled,
 )
 from .per_function import cached_per_function
 from .pickling import set_recipe
@@ -38,8 +40,26 @@ inlined = njit_unwrapped(WideCompiler, forceinline=True, error_model="numpy", _n
 noinline = njit_unwrapped(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
 
 
+class OwnEngines(CompileResultCacheImpl):  # type: ignore[misc]
+    """How Numba's cache stores compiled functions; each that is loaded gets an engine of its own."""
+
+    def reduce(self, cres: Any) -> Any:
+        """What is stored."""
+        return reduce_compiled(cres)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """The compiled function."""
+        return load_compiled(target_context, payload)
+
+    def check_cachable(self, cres: Any) -> bool:
+        """Whether another process can run it; unlike Numba's, without a warning."""
+        return all(one.can_cache for one in cres.lifted) and not holds_addresses(cres.library)
+
+
 class StampedCache(FunctionCache):  # type: ignore[misc]
     """Numba's disk cache of one function, with a hash of all that its code depends on (``stamp``) in the key."""
+
+    _impl_class = OwnEngines
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
@@ -51,13 +71,40 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
         return (*super()._index_key(sig, codegen), self._stamp)
 
 
+MOST = 256  # files of functions of one name, whose contents a user changes from run to run
+
+
+class OwnCache(StampedCache):
+    """As ``StampedCache``, for functions of scripts and notebooks, and inner ones: the last ``MOST`` of each name.
+
+    Numba's own key is left out: it has the addresses of what a function encloses, which differ between processes.
+    """
+
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+        FunctionCache.__init__(self, function)
+        check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename), warns=False)
+        self._cache_file = CodeFile(self._cache_file, MOST)
+        self._stamp = stamp
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (sig, codegen.magic_tuple(), self._stamp)
+
+
+def kept(dispatcher: Any) -> Any:
+    """``dispatcher`` itself: what Python calls of it is kept on disk from now on, by all that it reads now."""
+    stamp = own_stamp(dispatcher)
+    if stamp is not None:
+        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
+            dispatcher._cache = OwnCache(dispatcher.py_func, stamp)
+    return dispatcher
+
+
 # By whether arguments are packed, and whether the code is one function's own, which no later process can load.
-OWN = with_own_engine(FrugalLibrary)
 COMPILERS = {
     (False, False): WideCompiler,
-    (False, True): compiler_with(WideLower, OWN),
+    (False, True): compiler_with(WideLower, OwnLibrary),
     (True, False): PackedCompiler,
-    (True, True): compiler_with(PackedLower, OWN),
+    (True, True): compiler_with(PackedLower, OwnLibrary),
 }
 
 
@@ -74,8 +121,8 @@ def compile_part(
 
     packed: add the entry point that the engine calls, with packed arguments (``argument_pack``).
     from_python: whether Python calls it too. The function holds the result itself, so it must be ``binding.bound``.
-    Functions are cached on disk if their sources, and those of all they call, belong to packages; those of a script or
-    notebook are compiled again in each process, and their machine code is freed with them.
+    Functions are cached on disk, those of a script or notebook by what they read in memory, unless they read an object
+    that only its identity describes; and the machine code of these is freed with them.
     Raises UnavailableError for a function that a loaded run only names, ValueError where the result would have no entry
     point, RuntimeError where NUMBA_DISABLE_JIT is set.
     """
@@ -91,9 +138,12 @@ def compile_part(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
         no_cpython_wrapper=not from_python, pipeline_class=compiler,
     )(function)  # fmt: skip
+    cache = StampedCache
+    if stamp is None:
+        cache, stamp = OwnCache, own_stamp(function)
     if stamp is not None:
         with contextlib.suppress(RuntimeError):  # no folder to write the cache to
-            dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {packed} {from_python}")
+            dispatcher._cache = cache(function, f"{stamp} {allocates} {packed} {from_python}")
     with names_removed_folder():
         dispatcher.compile(signature)
     dispatcher.disable_compile()

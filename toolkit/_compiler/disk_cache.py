@@ -27,9 +27,11 @@ import llvmlite
 import numba
 import numpy as np
 from numba import config, types
+from numba.core import imputils
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 from numba.core.registry import cpu_target
+from numba.core.typing import templates
 
 from ..errors import package_root
 from .code_walk import (
@@ -62,23 +64,34 @@ SIZE = HASH().digest_size  # bytes, with which a file begins
 
 
 class CodeFile:
-    """Replaces the store of Numba's ``Cache``: one file per key, which contains the key and is named by its hash."""
+    """Replaces the store of Numba's ``Cache``: one file per key, which contains the key and is named by its hash.
 
-    def __init__(self, files: Any) -> None:
+    most: how many files of functions of one name are kept, those used last; None for all.
+    """
+
+    def __init__(self, files: Any, most: int | None = None) -> None:
         self._files = files  # Numba's file store, which knows the folder
+        self._most = most
 
     def save(self, key: Any, data: Any) -> None:
         """Write ``data``; a failure, as on a full disk, is ignored, because this process has the code in memory."""
         content = self._files._dump((MADE_BY, key, data))
         with contextlib.suppress(OSError), self._files._open_for_write(str(self._path(key))) as file:
             file.write(HASH(content).digest() + content)
+        if self._most is not None:
+            with contextlib.suppress(OSError):
+                self._remove_unused(self._path(key), self._most)
 
     def load(self, key: Any) -> Any:
         """The data stored under ``key``; None where there are none, or the file is damaged or has another key."""
+        path = self._path(key)
         try:
-            stored = self._path(key).read_bytes()
+            stored = path.read_bytes()
         except OSError:
             return None
+        if self._most is not None:
+            with contextlib.suppress(OSError):
+                os.utime(path)  # used now
         content = stored[SIZE:]
         if not hmac.compare_digest(HASH(content).digest(), stored[:SIZE]):
             return None
@@ -90,6 +103,14 @@ class CodeFile:
 
     def flush(self) -> None:
         """Does nothing: there is no index to clear."""
+
+    @staticmethod
+    def _remove_unused(path: Path, most: int) -> None:
+        """Remove the files that were used longest ago, of functions with the name of the one in ``path``."""
+        name = path.name.rpartition("-")[0]  # behind it is the line, which an edit changes
+        files = [one for one in path.parent.glob("*.nbc") if one.name.rpartition("-")[0] == name]
+        for old in sorted(files, key=lambda one: one.stat().st_mtime)[:-most]:
+            old.unlink(missing_ok=True)
 
     def _path(self, key: Any) -> Path:
         digest = HASH(repr((MADE_BY, key)).encode()).digest()
@@ -134,12 +155,12 @@ def is_private_group(group: int, user: int) -> bool:
 WARNED: set[str] = set()
 
 
-def check_private(folder: Path, source: Path) -> None:
+def check_private(folder: Path, source: Path, *, warns: bool = True) -> None:
     """Raise RuntimeError, and warn once, where others may write to a cache folder: what is in it is run as code."""
     others = others_who_may_write(folder, source)
     if not others:
         return
-    if others not in WARNED:
+    if warns and others not in WARNED:
         WARNED.add(others)
         warnings.warn(
             f"machine code is not kept in {str(folder)!r}, because others may write there ({others}), and what is in "
@@ -187,11 +208,18 @@ def is_users(module: str | None) -> bool:
     return not is_ours(str(module)) and not is_known_to_compiler(str(module))
 
 
-def is_overloaded(function: Any) -> bool:
-    """Whether ``numba.extending.overload`` has registered an implementation of a plain function, by its identity."""
+def implementations_of(function: Any) -> list[Any]:
+    """What ``numba.extending.overload`` has registered for a plain function, by its identity."""
     context = cpu_target.typing_context
     context.refresh()
-    return context._lookup_global(function) is not None
+    found = context._lookup_global(function)
+    templates_of_it = [] if found is None else getattr(found, "templates", [found])
+    return [getattr(one, "_overload_func", one) for one in templates_of_it]
+
+
+def is_overloaded(function: Any) -> bool:
+    """Whether ``numba.extending.overload`` has registered an implementation of a plain function."""
+    return bool(implementations_of(function))
 
 
 class Reads(Walk):
@@ -200,9 +228,10 @@ class Reads(Walk):
     It reads the code in memory, not later edits, with the names that the code looks up and their values: numbers,
     arrays, functions and their compile options. Functions that one factory has made have one name, so each has a number
     besides, and defaults, cells and globals, which can have the same names, are told apart. This distribution's sources
-    are in all keys: of its functions, cells count, defaults where other functions have made them, and globals that are
-    constants or functions. modules: those of all functions reached. objects: values that have no other description than
-    their identity. missing: global names that have no value yet.
+    are in all keys: of its functions, cells count, defaults and overloads where other functions have made them, and
+    globals that are constants or functions, or all of them where the function was made of a text. modules: those of all
+    functions reached. objects: values that have no other description than their identity. missing: global names that
+    have no value yet.
     """
 
     is_closed = staticmethod(is_known_to_compiler)
@@ -302,7 +331,11 @@ class Reads(Walk):
         self._seen[id(function)] = function  # a dispatcher's function too: no other may get its id
         name = qualified_name(function)
         self._numbers[name] += 1
-        place, ours, code = f"{name} {self._numbers[name]}", is_ours(module), function.__code__
+        place, code = f"{name} {self._numbers[name]}", function.__code__
+        ours = is_ours(module) and function.__globals__ is vars(sys.modules.get(module, sys))  # else a text's
+        if "<locals>" in function.__qualname__:  # with one of a user's, ``follow`` has noted the function itself
+            for i, implementation in enumerate(implementations_of(function)):
+                self.follow(f"{place} implementation {i}", implementation)
         names = names_in(code)  # extra names do no harm, and reading instructions is slow
         present = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
         reads = with_members(present, names, self.is_closed)
@@ -374,21 +407,66 @@ def options_of(dispatcher: Any) -> str:
 
 
 def cache_stamp(function: Callable[..., Any]) -> str | None:
-    """Hash of everything that the machine code of ``function`` depends on; None where that cannot be known."""
+    """Hash of everything that the machine code of a package's function depends on; None where that cannot be known.
+
+    None, too, for functions of scripts and notebooks, and for those inside others: ``own_stamp`` is for them.
+    """
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):
         return None
+    return stamp_with_sources(Reads(function), of_scripts=False)
+
+
+def own_stamp(function: Callable[..., Any]) -> str | None:
+    """As ``cache_stamp``, for a function of a script or notebook, or one inside another, as it is in memory now.
+
+    None where somebody else has told Numba how to compile something, which no function that uses it says.
+    """
+    if has_others_rules():
+        return None
     reads = Reads(function)
+    return None if reads.missing else stamp_with_sources(reads, of_scripts=True)
+
+
+def stamp_with_sources(reads: Reads, *, of_scripts: bool) -> str | None:
+    """Hash of contents and of the sources of all packages reached; None where one was edited or not all is known."""
     if not reads.is_all_known:
         return None
     stamps = {OWN_STAMP}
     for module in reads.modules:
         folder = package_folder(module)
-        if is_known_to_compiler(module):
+        if is_known_to_compiler(module) or (folder is None and of_scripts):
             continue
         if folder is None or is_edited(folder):
             return None
         stamps.add(source_stamp(folder))
     return digest([*sorted(stamps), *reads.contents])
+
+
+class OthersRules:
+    """Whether anybody but Numba and this distribution has registered how Numba types or compiles something."""
+
+    def __init__(self) -> None:
+        typing, lowering = templates.builtin_registry, imputils.builtin_registry
+        self._items = (typing.functions, typing.attributes, lowering.functions, lowering.casts, lowering.constants)
+        self._seen = [0] * len(self._items)
+        self._found = False
+
+    def __call__(self) -> bool:
+        """Look at what was registered since the last call."""
+        for k, items in enumerate(self._items):
+            new = items[self._seen[k] :]
+            self._found = self._found or any(map(self._is_others, new))
+            self._seen[k] += len(new)
+        return self._found
+
+    @staticmethod
+    def _is_others(item: Any) -> bool:
+        implementation = item[0] if isinstance(item, tuple) else item
+        module = getattr(implementation, "_overload_func", implementation).__module__
+        return module is not None and is_users(module)  # some of Numba's have none
+
+
+has_others_rules = OthersRules()
 
 
 def content_stamp(function: Callable[..., Any]) -> str | None:

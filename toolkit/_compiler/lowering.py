@@ -5,16 +5,21 @@ function is inlined, and the wrapper is long: a block's state has hundreds of nu
 """
 
 import importlib
+import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+from llvmlite.binding import Linkage, parse_bitcode
 from llvmlite.binding.ffi import ObjectRef
 from numba import types
 from numba.core import ir
+from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
@@ -48,6 +53,9 @@ def import_by_name(module: str, name: str) -> Any:
     importlib.import_module(module)
     return found_by_name(module, name)
 
+
+# Part of all symbols. Numba's number of a function is one of a process, and some code comes from other processes.
+PROCESS = secrets.token_hex(4)
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -102,7 +110,7 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # the name of a function's environment begins so
 def with_own_engine(library: type[JITCodeLibrary]) -> type[JITCodeLibrary]:
     """A kind of ``library`` of which each has an LLVM engine of its own, whose machine code is freed with it.
 
-    Numba's one engine keeps all machine code until the process ends.
+    Numba's one engine keeps all machine code until the process ends, and in it a name means one function.
     """
 
     class OwnEngineLibrary(library):  # type: ignore[misc]
@@ -125,6 +133,69 @@ def with_own_engine(library: type[JITCodeLibrary]) -> type[JITCodeLibrary]:
                     self._codegen.set_env(variable.name, environment)
 
     return OwnEngineLibrary
+
+
+OwnLibrary = with_own_engine(FrugalLibrary)
+
+
+class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
+    """A function that another process has compiled, with an engine of its own.
+
+    Numba numbers functions anew in each process. So two functions that one factory has made, of which one is loaded and
+    one was compiled here, can have the same name, and in one engine either could call the other's code.
+    """
+
+    def __init__(self, codegen: Any, name: str, stored: "StoredCode", entry: str) -> None:
+        super().__init__(codegen, name)
+        self._bitcode, self._entry = stored.bitcode, entry
+        self._taken_in: Any = None
+        self.enable_object_caching()
+        self._set_compiled_object(stored.machine_code)
+        self._finalize_final_module()
+        self._codegen._engine._defined_symbols.update(stored.symbols)
+
+    def _get_module_for_linking(self) -> Any:
+        """The function for others to take in, read when the first one does; its callees have no names outside."""
+        if self._taken_in is None:
+            self._taken_in = parse_bitcode(self._bitcode)
+            for function in self._taken_in.functions:
+                if function.name != self._entry and function.linkage == Linkage.linkonce_odr:
+                    function.linkage = Linkage.internal
+        return self._taken_in
+
+
+class StoredCode(NamedTuple):
+    """What is stored of a library: machine code, its symbols, and LLVM IR as bitcode."""
+
+    machine_code: bytes
+    symbols: frozenset[str]
+    bitcode: bytes
+
+
+def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
+    """What ``load_compiled`` needs of a compiled function, in another process, too."""
+    (name, _, (machine_code, bitcode)), *rest = compiled._reduce()
+    module = compiled.library._final_module
+    symbols = (one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration)
+    return name, StoredCode(machine_code, frozenset(symbols), bitcode), rest
+
+
+def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult:
+    """The compiled function of ``reduce_compiled``."""
+    name, stored, rest = reduced
+    library = LoadedLibrary(context.codegen(), name, stored, rest[0].llvm_func_name)
+    loader = SimpleNamespace(
+        codegen=lambda: SimpleNamespace(unserialize_library=lambda _: library),
+        get_executable=context.get_executable,
+        typing_context=context.typing_context,
+    )
+    return CompileResult._rebuild(loader, None, *rest)._replace(target_context=context)
+
+
+def holds_addresses(library: JITCodeLibrary) -> bool:
+    """Whether machine code holds addresses of this process, so that no other one can run it."""
+    variables = library._final_module.global_variables
+    return library.has_dynamic_globals or any(one.name.startswith(RuntimeLinker.PREFIX) for one in variables)
 
 
 class UncompiledLibrary(FrugalLibrary):
@@ -165,13 +236,15 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
 
     @contextmanager
     def _unwrapped(self) -> Iterator[None]:
-        before = dict(self.targetoptions)
+        before, cache = dict(self.targetoptions), vars(self)["_cache"]
         self.targetoptions.update(UNWRAPPED)
+        self._cache = NullCache()  # the other one is for what Python calls
         try:
             yield
         finally:
             self.targetoptions.clear()
             self.targetoptions.update(before)
+            self._cache = cache
 
     def _is_unwrapped(self) -> bool:
         return bool(UNWRAPPED.items() <= self.targetoptions.items())
@@ -307,6 +380,8 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
 
     class Compiler(CompilerBase):  # type: ignore[misc]
         def define_pipelines(self) -> list[Any]:
+            function = self.state.func_id
+            function.unique_id = f"{function.unique_id}of{os.getpid()}{PROCESS}"
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.passes = [(Lowering if p is NativeLowering else p, description) for p, description in passes.passes]
             passes.finalize()

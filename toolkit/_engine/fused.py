@@ -21,8 +21,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from .._compiler.argument_pack import call_reporting
-from .._compiler.decorators import StampedCache, kernel
-from .._compiler.disk_cache import cache_stamp
+from .._compiler.decorators import OwnCache, kernel
+from .._compiler.disk_cache import cache_stamp, own_stamp
 from .._compiler.lowering import FrugalLibrary, WideLower, compiler_with, forget_source, with_own_engine
 from .._compiler.per_function import cached_per_function
 from .loop import advance
@@ -247,9 +247,9 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
 def compile_fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
     """A fused engine, compiled; cached on disk."""
     function = fused(parts, shapes, constants)
-    stamp = fused_stamp(parts, shapes, constants)
-    compiler = FusedCompiler if stamp is not None else OwnFusedCompiler
-    return dispatcher_of(function, compiler, None if stamp is None else cache_on_disk(function, stamp))
+    stamp, is_shared = fused_stamp(parts, shapes, constants)
+    cache = None if stamp is None else cache_on_disk(function, stamp)
+    return dispatcher_of(function, FusedCompiler if is_shared else OwnFusedCompiler, cache)
 
 
 def dispatcher_of(function: Callable[..., None], compiler: Any, cache: Any) -> Any:
@@ -291,24 +291,20 @@ def as_internal(part: Callable[..., None]) -> Any:
     return kernel(part)
 
 
-class FusedCache(StampedCache):
-    """Numba's cache of one fused engine; without the addresses in Numba's key, which differ between processes."""
-
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (sig, codegen.magic_tuple(), self._stamp)
-
-
-def cache_on_disk(function: Callable[..., None], stamp: str) -> FusedCache | None:
+def cache_on_disk(function: Callable[..., None], stamp: str) -> OwnCache | None:
     """The cache of a fused engine; None where there is no folder to write it to."""
     with contextlib.suppress(RuntimeError):
-        return FusedCache(function, stamp)
+        return OwnCache(function, stamp)
     return None
 
 
-def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> str | None:
-    """Hash of all that a fused engine depends on; None where a part is defined in a script or notebook."""
+def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> tuple[str | None, bool]:
+    """Hash of all that a fused engine depends on, None where not all is known; whether all parts are packages'."""
     stamps = [cache_stamp(part) for part in (*parts, advance)]
-    if None in stamps:
-        return None
+    is_shared = None not in stamps
+    if not is_shared:
+        stamps = [stamp or own_stamp(part) for stamp, part in zip(stamps, (*parts, advance), strict=True)]
+        if None in stamps:
+            return None, False
     made_for = (stamps, shapes, [float(number) for number in constants])
-    return hashlib.sha256(repr(made_for).encode()).hexdigest()
+    return hashlib.sha256(repr(made_for).encode()).hexdigest(), is_shared

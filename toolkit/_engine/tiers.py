@@ -21,12 +21,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from numba.core.codegen import RuntimeLinker
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from .._compiler.binding import bound
 from .._compiler.disk_cache import MADE_BY, available_threads, content_stamp
+from .._compiler.lowering import holds_addresses, load_compiled, reduce_compiled
 from .._compiler.pickling import portable
 from ..errors import package_root
 from .fused import (
@@ -165,7 +164,7 @@ def load_from_disk(wanted: Specifications) -> Engines | None:
     """The engines, where all of them are on disk."""
     engines: Engines = {}
     for n_chains, one in wanted.items():
-        function, stamp = fused(*one), fused_stamp(*one)
+        function, (stamp, _) = fused(*one), fused_stamp(*one)
         cache = None if stamp is None else cache_on_disk(function, stamp)
         if cache is None:
             return None
@@ -182,7 +181,7 @@ def load_delivered(wanted: Specifications, delivered: list[Any]) -> Engines | No
     for (n_chains, one), code in zip(wanted.items(), delivered, strict=False):
 
         def load(signature: Any, context: Any, code: Any = code) -> Any:
-            return CompileResult._rebuild(context, *code)
+            return load_compiled(context, code)
 
         engines[n_chains] = dispatcher_of(fused(*one), FusedCompiler, OnlyLoads(load))
     return held(wanted, engines) if len(engines) == len(wanted) else None
@@ -328,8 +327,6 @@ def exit_after(parent: int) -> None:
 def machine_code(engine: Any) -> Any:
     """What another process can load. Raises ValueError for code that holds addresses of this one."""
     (compiled_engine,) = engine.overloads.values()
-    library = compiled_engine.library
-    variables = library._final_module.global_variables
-    if library.has_dynamic_globals or any(one.name.startswith(RuntimeLinker.PREFIX) for one in variables):
+    if holds_addresses(compiled_engine.library):
         raise ValueError("the code holds addresses of this process")
-    return compiled_engine._reduce()
+    return reduce_compiled(compiled_engine)

@@ -1,5 +1,7 @@
 """The weak likelihood: right to its quadrature's order, unbiased by noise, and as precise as it says."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -75,21 +77,30 @@ def test_steps_are_halved_until_they_do_not_matter():
     assert (np.abs(mean - TRUTH) * np.sqrt(np.diag(precision)) > 1.0).any()
 
 
-def distance(series, likelihood):
+def distance(mean, precision):
     """(mean − truth)ᵀ precision (mean − truth)."""
-    mean, precision, _ = likelihood.prepare(series, PREY).quadratic
     return (mean - TRUTH) @ precision @ (mean - TRUTH)
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("kind", ["even", "uneven", "missing"])
-def test_precision_is_that_of_the_spread_over_noise(kind):
-    """Squared distances are χ² of 4 degrees; of 60 draws the sum leaves this range once in 10⁴."""
-    times = TIMES if kind == "even" else np.sort(np.random.default_rng(5).uniform(0.0, 15.0, 120))
-    clean = hunt(times)
-    missing = 0.4 if kind == "missing" else 0.0
-    total = sum(distance(noisy(seed, times, clean, missing), weak()) for seed in range(60))
-    low, high = stats.chi2(240).ppf([5e-5, 1.0 - 5e-5])
+TIMES_OF = {"even": TIMES, "uneven": np.sort(np.random.default_rng(5).uniform(0.0, 15.0, 120))}
+
+
+@functools.cache
+def fitted(seed, kind):
+    """Mean and precision of noisy data; two tests ask for the same ones."""
+    times = TIMES_OF["even" if kind == "even" else "uneven"]
+    series = noisy(seed, times, hunt(times), 0.4 if kind == "missing" else 0.0)
+    return weak().prepare(series, PREY).quadratic[:2]
+
+
+@pytest.mark.slow_cases("uneven")
+@pytest.mark.parametrize(
+    ("kind", "draws"), [("even", 80), ("uneven", 30), ("missing", 30)], ids=["even", "uneven", "missing"]
+)
+def test_precision_is_that_of_the_spread_over_noise(kind, draws):
+    """Squared distances are χ² of 4 degrees each; their sum leaves this range once in 10⁴."""
+    total = sum(distance(*fitted(seed, kind)) for seed in range(draws))
+    low, high = stats.chi2(4 * draws).ppf([5e-5, 1.0 - 5e-5])
     assert low < total < high
     assert total * 2.0 > high  # precision taken 2 times too large
     assert total / 2.0 < low
@@ -105,7 +116,7 @@ def terms_at_noisy_states(series):
 
 
 def test_noise_in_the_terms_leaves_no_bias():
-    ours = np.array([weak().prepare(noisy(seed), PREY).quadratic[0] for seed in range(80)])
+    ours = np.array([fitted(seed, "even")[0] for seed in range(80)])
     spoilt = np.array([terms_at_noisy_states(noisy(seed)) for seed in range(80)])
     scores = [np.abs(x.mean(axis=0) - TRUTH) / (x.std(axis=0, ddof=1) / np.sqrt(80)) for x in (ours, spoilt)]
     limit = stats.t(79).isf(1e-4 / 8)

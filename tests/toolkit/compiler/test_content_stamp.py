@@ -267,6 +267,47 @@ def test_functions_that_ours_make_count_with_their_intrinsics(change):
     assert one != other
 
 
+OVERLOADED = """
+from numba.extending import overload
+
+
+def made_block(factor):
+    def scaled(x):
+        pass
+
+    @overload(scaled)
+    def scaled_compiled(x):
+        return lambda x: factor * x
+
+    def block(x):
+        return scaled(x)
+
+    return block
+
+
+def function():
+    return made_block({factor})
+"""
+WRITTEN = """
+import numpy as np
+
+
+def function():
+    space = {{"__name__": __name__, "row": np.array([{factor}])}}
+    exec("def block(x):\\n    return row[0] * x", space)
+    return space["block"]
+"""
+
+
+@pytest.mark.parametrize("text", [OVERLOADED, WRITTEN], ids=["overloads", "texts"])
+def test_functions_that_ours_make_count_with_what_they_are_made_of(text):
+    texts = [text.format(factor=factor) for factor in (1.0, 2.0, 1.0)]
+    one, other, same = (content_stamp(made(text, "sysid.somewhere")) for text in texts)
+    assert one == same
+    assert None not in (one, other)
+    assert one != other
+
+
 UNKNOWN = {
     "an object": "class Opaque: pass\nthing = Opaque()",
     "an array of objects": "import numpy as np\nthing = np.array([object()])",

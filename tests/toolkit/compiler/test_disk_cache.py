@@ -396,7 +396,7 @@ def test_what_is_around_a_function_and_its_defaults_are_part_of_the_key():
         assert about(**{name: 2.0}) != about(), name
 
 
-def test_code_of_a_script_is_not_cached():
+def test_a_script_has_no_stamp_of_a_package():
     assert cache_stamp(lambda x: x) is None
 
 

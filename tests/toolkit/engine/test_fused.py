@@ -208,7 +208,7 @@ def engine_of(target, sampler, n_chains):
 )
 def test_all_that_it_calls_is_taken_in(monkeypatch):
     _, made_of = engine_of(GRID, CASES["mala"], 64)
-    monkeypatch.setattr(fused, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
+    monkeypatch.setattr(fused, "fused_stamp", lambda *made_of: (None, False))  # what comes from the disk cannot be read
     engine = fused.compile_fused(*made_of)
     (code,) = engine.inspect_llvm().values()
     apart = set(re.findall(r"^attributes (#\d+) = .*\bnoinline\b", code, re.M))  # of `compiling.apart`

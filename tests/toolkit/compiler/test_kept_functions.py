@@ -1,0 +1,229 @@
+"""Functions of scripts, notebooks and factories are kept on disk by what they read, and none is taken for another."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
+from numba.core.typing import templates
+from numba.extending import overload
+
+from toolkit._compiler import kept, kernel
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.disk_cache import CodeFile, OthersRules, own_stamp
+from toolkit._compiler.lowering import PROCESS
+
+ROOT = Path(__file__).resolve().parents[3]
+LISTENER = """
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, e):
+        compiled.append(e.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, e):
+        pass
+event.register("numba:compile", Listener())
+"""
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_registered_rules(monkeypatch):
+    """Tests that ran before in this process have."""
+    monkeypatch.setattr("toolkit._compiler.disk_cache.has_others_rules", lambda: False)
+
+
+def run_script(folder, text, *arguments):
+    """The lines that a script says in a new process; it is the same file each time."""
+    path = folder / "script.py"
+    path.write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, str(path), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+FACTORY = """
+from toolkit._compiler import noinline
+
+def line(k):
+    @noinline
+    def helper(x):
+        return k * x
+    return helper
+
+two, three = line(2.0), line(3.0)
+
+def with_two(x):
+    return two(x)
+
+def with_three(x):
+    return three(x)
+"""
+CALLS = """
+import sys
+import factory
+from numba import types
+from toolkit._compiler.decorators import compile_part
+for name in sys.argv[1:]:
+    print(compile_part(getattr(factory, name), types.float64(types.float64))(1.0))
+"""
+
+
+def test_functions_of_one_factory_keep_their_own_callees(tmp_path):
+    """Two processes give both callees one symbol; in one engine, a loaded function called the other's callee."""
+    (tmp_path / "factory").mkdir()
+    (tmp_path / "factory" / "__init__.py").write_text(FACTORY, encoding="utf-8")
+    assert run_script(tmp_path, CALLS, "with_two") == ["2.0"]
+    assert len(list((tmp_path / "factory" / "__pycache__").glob("*.nbc"))) == 1
+    assert run_script(tmp_path, CALLS, "with_three", "with_two") == ["3.0", "2.0"]
+    assert run_script(tmp_path, CALLS, "with_two", "with_three") == ["2.0", "3.0"]
+
+
+SCRIPT = (
+    LISTENER
+    + """
+import numpy as np
+from toolkit import Target
+SCALE = 2.0
+def block(position, energy, gradient, parameters, scratch):
+    for lane in range(position.shape[1]):
+        energy[lane] = 0.5 * SCALE * position[0, lane] ** 2
+        gradient[0, lane] = SCALE * position[0, lane]
+print(Target("mine", 1, block).evaluate([[3.0]])[0].item())
+print(*compiled)
+"""
+)
+
+
+def test_a_scripts_target_is_compiled_once_and_again_after_an_edit(tmp_path):
+    assert run_script(tmp_path, SCRIPT)[:1] == ["9.0"]
+    assert run_script(tmp_path, SCRIPT) == ["9.0", ""]
+    assert run_script(tmp_path, SCRIPT.replace("SCALE = 2.0", "SCALE = 4.0"))[0] == "18.0", "a global"
+    assert run_script(tmp_path, SCRIPT.replace("0.5 * SCALE * position", "1.5 * SCALE * position"))[0] == "27.0"
+    assert run_script(tmp_path, "# lines above\n\n" + SCRIPT)[0] == "9.0", "another line is another file"
+    assert run_script(tmp_path, SCRIPT) == ["9.0", ""], "the first one is still there"
+
+
+SYSTEM = (
+    LISTENER
+    + """
+import sys
+import numpy as np
+from sysid import identify, likelihoods, systems
+from sysid.data import simulate
+from toolkit import sample, samplers
+def rhs(t, x, p):
+    return (p[0] * x[0] * (1.0 - x[0]),)
+growth = systems.own(rhs, states=["x"], parameters=["r"], usual=[1.0], start=[0.1])
+series = simulate(growth, np.linspace(0.0, 5.0, 11), noise=0.02, seed=1)
+problem = identify(series, growth, likelihood=likelihoods.trajectory(), progress=False)
+run = sample(problem, samplers.hmc(), n_steps=20, n_chains=2, seed=2)
+print(np.asarray(run.draws).tobytes().hex())
+print(*compiled)
+"""
+)
+
+
+def test_a_right_hand_side_compiles_in_its_first_process_alone_and_gives_the_same_draws(tmp_path):
+    draws, compiled = run_script(tmp_path, SYSTEM)
+    assert "shooting_kernel.<locals>.shoot" in compiled
+    assert run_script(tmp_path, SYSTEM) == [draws, ""]
+
+
+def loaded_factor(k):
+    """A kernel of a factory."""
+
+    @kernel
+    def scale(x):
+        total = 0.0
+        for i in range(x.size):
+            total += k * x[i]
+        return total
+
+    return kept(scale)
+
+
+def twice(scale):
+    """A part that calls a kernel two times."""
+
+    def part(x):
+        return scale(x) + scale(x[1:])
+
+    return part
+
+
+def test_what_was_loaded_is_taken_in_by_others(tmp_path, monkeypatch):
+    """A kept kernel comes from the disk with its LLVM IR, so that a part which is compiled now can inline it."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    values = np.arange(4.0)
+    results = []
+    for _ in range(2):
+        scale = loaded_factor(2.5)
+        results.append(scale(values))
+
+        results.append(compile_part(twice(scale), types.float64(types.float64[::1]))(values))
+    assert results == [15.0, 30.0, 15.0, 30.0]
+    assert scale._cache_hits, "the second comes from the disk"
+
+
+def test_names_that_have_no_value_yet_and_objects_are_not_kept():
+    space = {"__name__": "somebodys"}
+    exec("def early(x):\n    return LATER * x", space)
+    assert own_stamp(space["early"]) is None
+    space["LATER"] = 2.0
+    assert own_stamp(space["early"]) is not None
+    space["LATER"] = SimpleNamespace(value=2.0)
+    assert own_stamp(space["early"]) is None
+
+
+def test_where_somebody_registers_rules_with_numba_nothing_is_kept(monkeypatch):
+    """A function that uses such a rule does not say so: its key would be that without the rule, or with another."""
+
+    def untold(x):
+        return None
+
+    rules = OthersRules()
+    rules()
+    rules._found = False  # what other tests have registered
+    assert not rules()
+    registry = templates.builtin_registry
+    kinds = ("functions", "attributes", "globals")
+    before = {kind: len(getattr(registry, kind)) for kind in kinds}
+    untold.__module__ = "somebodys"
+    try:
+        overload(untold)(lambda x: lambda x: x)
+        registry.functions[-1]._overload_func.__module__ = "somebodys"
+        assert rules()
+    finally:
+        for kind in kinds:
+            del getattr(registry, kind)[before[kind] :]
+    monkeypatch.setattr("toolkit._compiler.disk_cache.has_others_rules", rules)
+    assert own_stamp(njit(lambda x: x)) is None
+
+
+def test_of_functions_of_one_name_the_last_ones_stay(tmp_path):
+    def file_of(name, line):
+        return CodeFile(IndexDataCacheFile(str(tmp_path), f"script.{name}-{line}.py311", "stamp"), 3)
+
+    others = file_of("other", 1)
+    others.save("its", 1)
+    for k in range(5):
+        file_of("mine", k).save("key", k)
+        for age, path in enumerate(sorted(tmp_path.glob("script.mine-*"), key=lambda one: one.name, reverse=True)):
+            os.utime(path, (1e9 - age, 1e9 - age))
+        file_of("mine", 0).load("key")  # in use
+    assert [file_of("mine", k).load("key") for k in range(5)] == [0, None, None, 3, 4]
+    assert others.load("its") == 1
+
+
+def test_symbols_name_the_process():
+    """A caller of a loaded and of a compiled kernel takes both in by their symbols, which must differ."""
+    scale = loaded_factor(float(os.getpid()))  # on no disk
+    scale(np.arange(2.0))
+    (compiled,) = scale.overloads.values()
+    assert f"of{os.getpid()}{PROCESS}" in compiled.fndesc.mangled_name
