@@ -29,6 +29,7 @@ GRID = mixtures.gaussian_grid25()
 FLOWER = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
 NOISY = samplers.csgld(1e-3, energy_noise=0.3, partition=tempering.Partition(-4.0, 0.5, 32))
 CASES = EVERY_SAMPLER
+KEEPS = {"keep_energies": True, "trace_every": 1}  # as ``case_of``: what tests share is compiled once
 QUICK = {
     "sgld, one chain": (GRID, CASES["sgld"], 1),
     "reflected exchange of momenta": (FLOWER, samplers.r2sghmc((5e-4, 1.5e-3)), 3),
@@ -107,7 +108,7 @@ def test_what_diverges_is_told_in_the_same_words():
     told = []
     for layout in (GENERAL, FUSED):
         with pytest.raises(DivergenceError) as caught:
-            sample(GRID, samplers.sgld(1e3), n_steps=200, n_chains=3, seed=1, layout=layout)
+            sample(GRID, samplers.sgld(1e3), n_steps=200, n_chains=1, seed=1, layout=layout, **KEEPS)
         told.append(str(caught.value))
     assert told[0] == told[1]
 
@@ -194,8 +195,8 @@ def engine_of(target, sampler, n_chains):
     asked = dict.fromkeys(names) | {
         "problem": target, "sampler": sampler, "n_steps": 10, "seed": 1, "n_chains": n_chains, "burn_in": 0, "thin": 1,
         "init": start, "backend": "cpu", "dtype": "float64", "threads": 1, "keep_replicas": False,
-        "keep_energies": False, "keep_statistics": False, "checkpoint_every": 60.0, "layout": FUSED,
-    }  # fmt: skip
+        "keep_statistics": True, "checkpoint_every": 60.0, "layout": FUSED,
+    } | KEEPS  # fmt: skip
     job = make_job(**asked)
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
     made_of = (parts_of(job), shapes_of(block.state), compile_time_constants(engine_numbers(job), n_chains))
@@ -242,7 +243,8 @@ def test_another_process_finds_it_on_disk():
         "from tests.toolkit.engine.test_fused import *\n"
         "engine, made_of = engine_of(GRID, CASES['sgld'], 1)\n"
         "print(sum(engine.stats.cache_hits.values()), sum(engine.stats.cache_misses.values()))\n"
-        "print(sample(GRID, CASES['sgld'], n_steps=40, n_chains=1, seed=3, layout=FUSED).draws.tobytes().hex())\n"
+        "run = sample(GRID, CASES['sgld'], n_steps=40, n_chains=1, seed=3, layout=FUSED, **KEEPS)\n"
+        "print(run.draws.tobytes().hex())\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     expected = sample(GRID, CASES["sgld"], n_steps=40, n_chains=1, seed=3, layout=GENERAL).draws.tobytes().hex()
