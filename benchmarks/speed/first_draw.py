@@ -3,10 +3,9 @@
 "First ever": a copy of the packages without any machine code or bytecode; JAX with an empty cache of compilations;
 ICSGLD and the target of one's own come after SGLD, whose compiled code they find. "New process": the same once more,
 both with what they have kept on disk. "Compiled" counts our functions that Numba compiled in the stage; new numbers
-must compile none. A target of one's own is a function in a script, which we compile in each process, while JAX knows a
-program by its text. BlackJAX has CSGLD for ICSGLD, no reflection and no identification; Lorenz's data are simulated
-first, and a system's slope is compiled in each process. The second table says what imports cost, and whose modules
-these are, in % of the time.
+must compile none. A target or system of one's own is a function in a script, which both know again by what it reads.
+BlackJAX has CSGLD for ICSGLD, no reflection and no identification; data to identify are simulated first. The second
+table says what imports cost, and whose modules these are, in % of the time.
 """
 
 import json
@@ -35,8 +34,15 @@ NAMES = {
     "r2sgld": "r2SGLD in the flower",
     "identification": "Lorenz identified",
     "own": "SGLD, a target of one's own",
+    "own_system": "HMC, a system of one's own",
 }
-FRESH = ("sgld", "r2sgld", "identification")  # with packages of their own, the others with what SGLD's has compiled
+# With packages of their own; the others with what SGLD's has compiled.
+FRESH = ("sgld", "r2sgld", "identification", "own_system")
+    "sgld",
+    "r2sgld",
+    "identification",
+    "own_system",
+)  # with packages of their own, the others with what SGLD's has compiled
 MOST_ROUNDS = 3  # of whole processes, which take seconds each
 ELSEWHERE = ("NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")  # would keep compiled code in another place, or none
 PACKAGES = ("toolkit", "targets", "sysid")
@@ -73,6 +79,7 @@ def copy_packages(folder: Path) -> None:
     """A copy of ours without any compiled code."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(OURS, folder)  # beside it lies what was compiled of its own functions
 
 
 def runs_of(case: str, rounds: int, folder: Path) -> tuple[dict[str, dict[str, list[Stage]]], list[str]]:
@@ -80,7 +87,7 @@ def runs_of(case: str, rounds: int, folder: Path) -> tuple[dict[str, dict[str, l
     is_new = not folder.exists()
     if is_new:
         copy_packages(folder)
-    who = {"ours": (sys.executable, OURS, case)}
+    who = {"ours": (sys.executable, folder / OURS.name, case)}
     if PYTHON.exists():
         peers = {"BlackJAX": f"blackjax {case}", "JAX": f"jax {case}"}
         known = {"sgld", "own"} if case != "icsgld" else {"icsgld"}

@@ -131,7 +131,31 @@ def own() -> Stages:
     yield "first draw", lambda: sample(one_of_own(), samplers.sgld(1e-3), n_steps=1, seed=0)
 
 
-CASES = {case.__name__: case for case in (sgld, r2sgld, icsgld, identification, own)}
+def own_system() -> Stages:
+    """HMC on three rates of a right-hand side of one's own, from 21 noisy states of its solution."""
+    from sysid import identify, likelihoods, systems
+    from sysid.data import simulate
+    from toolkit import sample, samplers
+
+    yield "import", lambda: None
+
+    def rhs(t, x, p):  # type: ignore[no-untyped-def]
+        return (p[0] * x[0] * (1.0 - x[0]) - p[1] * x[0] * x[1], p[2] * x[0] * x[1] - p[1] * x[1])
+
+    def draw(h: float = 0.2) -> object:
+        system = systems.own(
+            rhs, states=["prey", "hunters"], parameters=["r", "a", "b"], usual=[1.0, 0.8, 1.5], start=[0.5, 0.2]
+        )
+        data = simulate(system, [0.5 * k for k in range(21)], noise=0.02, seed=0)
+        problem = identify(data, system, likelihood=likelihoods.trajectory(), progress=False)
+        return sample(problem.scaled(), samplers.hmc(h), n_steps=1, seed=0)
+
+    yield "first draw", draw
+    yield "the same again", draw
+    yield "new step size", lambda: draw(0.1)
+
+
+CASES = {case.__name__: case for case in (sgld, r2sgld, icsgld, identification, own, own_system)}
 
 if __name__ == "__main__":
     stages = CASES[sys.argv[1]]()
