@@ -38,11 +38,6 @@ NAMES = {
 }
 # With packages of their own; the others with what SGLD's has compiled.
 FRESH = ("sgld", "r2sgld", "identification", "own_system")
-    "sgld",
-    "r2sgld",
-    "identification",
-    "own_system",
-)  # with packages of their own, the others with what SGLD's has compiled
 MOST_ROUNDS = 3  # of whole processes, which take seconds each
 ELSEWHERE = ("NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")  # would keep compiled code in another place, or none
 PACKAGES = ("toolkit", "targets", "sysid")
