@@ -30,8 +30,8 @@ def pytest_configure_node(node):
 def pytest_collection(session):
     """Compile first what most files need, shared among workers; let the garbage collector leave out what is imported.
 
-    It would go through a million objects again and again, which takes a sixth of the time of collecting tests. After that
-    it runs less often than by default: compiling makes many objects that stay, and takes 5 % less time so.
+    It would go through a million objects again and again, which takes a sixth of the time of collecting tests.
+    Then it runs less often than by default: compiling makes many objects that stay, and takes 5 % less time so.
     """
     if hasattr(session.config, "workerinput"):
         compile_in_turn(Path(session.config.workerinput["warm_up"]))

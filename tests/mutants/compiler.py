@@ -61,11 +61,11 @@ MUTANTS = [
         "tests/toolkit/compiler/test_kept_functions.py -k factory",
     ),
     Mutant(
-        "cache: symbols do not name the process",
+        "cache: functions have the same numbers in all processes",
         "toolkit/_compiler/lowering.py",
-        'f"{function.unique_id}of{os.getpid()}{PROCESS}"',
-        "function.unique_id",
-        "tests/toolkit/compiler/test_kept_functions.py -k symbols",
+        "itertools.count(secrets.randbits(62))",
+        "itertools.count(1)",
+        "tests/toolkit/compiler/test_kept_functions.py -k anew",
     ),
     Mutant(
         "cache: rules that others register with Numba do not count",

@@ -17,7 +17,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typeconv import Conversion
 
 from .code_walk import is_filled, names_in
-from .disk_cache import Reads, is_overloaded, is_users
+from .disk_cache import Reads, is_overloaded, is_users, module_of
 from .lowering import UNWRAPPED, UnwrappedDispatcher
 from .per_function import results_of
 
@@ -58,7 +58,7 @@ def bound(function: Any, *, waits: bool = False) -> Any:
 def is_bindable(value: Any) -> bool:
     """Whether ``value`` is a user's function, plain or compiled, that can be copied."""
     kinds = (CPUDispatcher, UnwrappedDispatcher, FunctionType)
-    return type(value) in kinds and is_users(value.__module__)
+    return type(value) in kinds and is_users(module_of(value.py_func if isinstance(value, Dispatcher) else value))
 
 
 def is_copy(value: Any) -> bool:
@@ -113,7 +113,7 @@ class Copies:
         """A bound copy of a function, plain or compiled."""
         plain: FunctionType = function.py_func if isinstance(function, Dispatcher) else function
         names = frozenset(names_in(plain.__code__))
-        space: dict[str, Any] = {"__builtins__": builtins, "__name__": plain.__module__}
+        space: dict[str, Any] = {"__builtins__": builtins, "__name__": module_of(plain)}
         cells = tuple(CellType() for _ in plain.__closure__ or ())
         copied = FunctionType(plain.__code__, space, plain.__name__, self.copy(plain.__defaults__, names), cells)
         copied.__qualname__, copied.__module__, copied.__doc__ = plain.__qualname__, plain.__module__, plain.__doc__

@@ -14,11 +14,19 @@ from typing import Any
 import numpy as np
 
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def is_ours(module: str) -> bool:
-    """Whether ``module`` belongs to this distribution."""
-    return module.partition(".")[0] in PACKAGES
+    """Whether ``module`` belongs to this distribution, and not to somebody's package of the same name."""
+    package = module.partition(".")[0]
+    return package in PACKAGES and is_beside_toolkit(package, getattr(sys.modules.get(package), "__file__", None))
+
+
+@functools.cache
+def is_beside_toolkit(package: str, file: str | None) -> bool:
+    """Whether a package's ``__init__.py`` lies where ours does; True for one that is not imported."""
+    return file is None or Path(file).resolve().parent == ROOT / package
 
 
 @functools.cache

@@ -5,12 +5,13 @@ compiled functions it calls, their code, and the values they read (``disk_cache`
 """
 
 import contextlib
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
@@ -90,12 +91,30 @@ class OwnCache(StampedCache):
         return (sig, codegen.magic_tuple(), self._stamp)
 
 
+class LaterCache(NullCache):  # type: ignore[misc]
+    """The ``OwnCache`` of a function, made when it is compiled, by what it reads then."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = weakref.ref(dispatcher)
+        self._cache: Any = NullCache()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function; None where it is not on disk."""
+        dispatcher: Any = self._dispatcher()
+        stamp, self._cache = own_stamp(dispatcher), NullCache()
+        if stamp is not None:
+            with contextlib.suppress(RuntimeError):  # no folder to write the cache to
+                self._cache = OwnCache(dispatcher.py_func, stamp)
+        return self._cache.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Write what was compiled since ``load_overload``."""
+        self._cache.save_overload(sig, cres)
+
+
 def kept(dispatcher: Any) -> Any:
-    """``dispatcher`` itself: what Python calls of it is kept on disk from now on, by all that it reads now."""
-    stamp = own_stamp(dispatcher)
-    if stamp is not None:
-        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
-            dispatcher._cache = OwnCache(dispatcher.py_func, stamp)
+    """``dispatcher`` itself: what Python calls of it is kept on disk from now on."""
+    dispatcher._cache = LaterCache(dispatcher)
     return dispatcher
 
 

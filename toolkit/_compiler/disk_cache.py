@@ -5,6 +5,7 @@ Numba silently loads the old machine code.
 """
 
 import contextlib
+import dis
 import enum
 import functools
 import hashlib
@@ -36,6 +37,7 @@ from numba.core.typing import templates
 from ..errors import package_root
 from .code_walk import (
     code_parts,
+    codes_in,
     constant,
     interfaces,
     is_filled,
@@ -173,6 +175,7 @@ def check_private(folder: Path, source: Path, *, warns: bool = True) -> None:
 
 
 START = time.time()
+IMPORT = dis.opmap["IMPORT_NAME"]
 
 
 @functools.cache
@@ -217,6 +220,11 @@ def implementations_of(function: Any) -> list[Any]:
     return [getattr(one, "_overload_func", one) for one in templates_of_it]
 
 
+def module_of(function: FunctionType) -> str:
+    """The module that a function was defined in, whatever it says of itself, as where it wraps another one."""
+    return str(function.__globals__.get("__name__") or function.__module__ or "__main__")
+
+
 def is_overloaded(function: Any) -> bool:
     """Whether ``numba.extending.overload`` has registered an implementation of a plain function."""
     return bool(implementations_of(function))
@@ -246,6 +254,7 @@ class Reads(Walk):
         self.modules: set[str] = set()
         self.objects: list[Any] = []
         self.missing: set[str] = set()
+        self.is_by_value = False  # whether a class would come back from the disk as another one
         self._order: dict[int, int] = {}
         self._numbers: Counter[str] = Counter()  # of functions, by name
         self.follow("", function)
@@ -263,8 +272,12 @@ class Reads(Walk):
 
     def follow(self, path: str, value: Any) -> None:
         """Record ``value``; for an object met before, under another name, also which one it is."""
-        if isinstance(value, FunctionType) and is_users(value.__module__) and path and is_overloaded(value):
+        if isinstance(value, FunctionType) and is_users(module_of(value)) and path and is_overloaded(value):
             self._note_object(path, value)
+            return
+        if isinstance(value, float | np.generic) and np.dtype(type(value)).kind in "fcV":  # nan has a sign, too
+            as_array = np.asarray(value)
+            self.values[path] = f"{type(value).__name__} {as_array.dtype!r} {as_array.tobytes().hex()}"
             return
         if isinstance(value, SCALARS | np.generic | complex | bytes):
             if isinstance(value, enum.Enum):
@@ -278,21 +291,23 @@ class Reads(Walk):
 
     def _follow_object(self, path: str, value: Any) -> None:
         if isinstance(value, Dispatcher):
-            self.values[f"{path} compiled"] = options_of(value)
-            super()._follow_object(path, value)
+            self.values[path] = f"{self.named(value)} {options_of(value)}"
+            self.follow(f"{path} function", value.py_func)
         elif isinstance(value, _Intrinsic):
             self.values[path] = f"{qualified_name(value._defn)} {value._prefer_literal}"
-            self._follow_function(value._defn)
+            self.follow(f"{path} function", value._defn)
+        elif isinstance(value, ModuleType):
+            self._follow_module(path, value)
         elif isinstance(value, np.ndarray) and value.dtype.hasobject:
             self._note_object(path, value)
         elif isinstance(value, np.ndarray):
             self.values[path] = (
-                f"{constant(value)} {value.dtype.descr} {value.strides} {value.flags.writeable} {value.flags.aligned}"
+                f"{constant(value)} {value.dtype!r} {value.strides} {value.flags.writeable} {value.flags.aligned}"
             )
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             self.follow(f"{path} type", type(value))
             self._follow_items(path, value)
-        elif isinstance(value, FunctionType | ModuleType | tuple | list | dict | set | frozenset):
+        elif isinstance(value, FunctionType | tuple | list | dict | set | frozenset):
             super()._follow_object(path, value)
         elif isinstance(value, types.Type | np.dtype):
             self.values[path] = f"{type(value).__name__} {value}"
@@ -319,6 +334,26 @@ class Reads(Walk):
         for i, item in enumerate(value):
             self.follow(f"{path}[{i}]", item)
 
+    def _follow_module(self, path: str, value: ModuleType) -> None:
+        """Record which module it is, and all members of a copy; members of others are followed where they are read."""
+        self.values[path] = f"module {value.__name__}"
+        self._note_package(value.__name__)
+        if sys.modules.get(value.__name__) is not value:
+            for name, item in vars(value).items():
+                if not name.startswith("__"):
+                    self.follow(f"{path}.{name}", item)
+        if is_users(value.__name__) and "__getattr__" in vars(value):
+            self._note_object(path, value)  # its members are what this function says
+
+    def _follow_function(self, function: FunctionType) -> None:
+        """As ``Walk``'s, by the module whose globals it reads: its ``__module__`` may be that of what it wraps."""
+        module = module_of(function)
+        if self.is_closed(module):
+            self._note_package(module)
+        elif id(function) not in self._functions:
+            self._functions.add(id(function))
+            self._record_function(function, module)
+
     def _follow_kind(self, path: str, value: Any) -> None:
         """Record what Numba's type of a named tuple does not say: its class, with the names of its fields."""
         if hasattr(value, "instance_class"):
@@ -344,6 +379,8 @@ class Reads(Walk):
             contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
             reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
         self.code[place] = [combined(contents)]
+        if not ours and any(IMPORT in nested.co_code[::2] for nested in codes_in(code)):
+            self._note_object(place, function)  # of an intrinsic: what it imports, nobody sees
         for key, value in reads.items():
             self.follow(f"{place} global {key}", value)
         if not ours or "<locals>" in function.__qualname__:
@@ -358,6 +395,8 @@ class Reads(Walk):
 
     def _follow_class(self, path: str, value: type) -> None:
         """Record what the compiler reads of a user's class: a named tuple's fields, or an enumeration's members."""
+        self.values[f"{path} bases"] = [qualified_name(base) for base in value.__mro__]
+        self.is_by_value |= value.__module__ == "__main__" or "<locals>" in value.__qualname__
         if issubclass(value, enum.Enum):
             self.values[f"{path} members"] = {name: repr(member.value) for name, member in value.__members__.items()}
         elif issubclass(value, tuple) and hasattr(value, "_fields"):
@@ -399,8 +438,11 @@ def is_known_by_public_name(value: Any) -> bool:
 def options_of(dispatcher: Any) -> str:
     """A function's compile options: target options, types of locals, and its signatures if they are fixed."""
     compiler = dispatcher._compiler.pipeline_class
-    signatures = [] if dispatcher._can_compile else sorted(map(str, dispatcher.overloads))
-    options = sorted((name, repr(value)) for name, value in dispatcher.targetoptions.items())
+    signatures = [] if dispatcher._can_compile else sorted(str(one.signature) for one in dispatcher.overloads.values())
+    options = sorted(
+        (name, repr(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value))
+        for name, value in dispatcher.targetoptions.items()
+    )
     return f"{type(dispatcher).__qualname__} {compiler.__module__}.{compiler.__qualname__} {options} {signatures} " + (
         f"{sorted((name, str(kind)) for name, kind in (dispatcher._compiler.locals or {}).items())}"
     )
@@ -424,7 +466,7 @@ def own_stamp(function: Callable[..., Any]) -> str | None:
     if has_others_rules():
         return None
     reads = Reads(function)
-    return None if reads.missing else stamp_with_sources(reads, of_scripts=True)
+    return None if reads.missing or reads.is_by_value else stamp_with_sources(reads, of_scripts=True)
 
 
 def stamp_with_sources(reads: Reads, *, of_scripts: bool) -> str | None:
@@ -447,7 +489,10 @@ class OthersRules:
 
     def __init__(self) -> None:
         typing, lowering = templates.builtin_registry, imputils.builtin_registry
-        self._items = (typing.functions, typing.attributes, lowering.functions, lowering.casts, lowering.constants)
+        self._items = (
+            typing.functions, typing.attributes, lowering.functions, lowering.casts, lowering.constants,
+            lowering.getattrs, lowering.setattrs,
+        )  # fmt: skip
         self._seen = [0] * len(self._items)
         self._found = False
 
@@ -462,8 +507,11 @@ class OthersRules:
     @staticmethod
     def _is_others(item: Any) -> bool:
         implementation = item[0] if isinstance(item, tuple) else item
-        module = getattr(implementation, "_overload_func", implementation).__module__
-        return module is not None and is_users(module)  # some of Numba's have none
+        given = [getattr(implementation, "_overload_func", implementation)]
+        if str(given[0].__module__).startswith("numba."):  # which may wrap what was given to it
+            given += [cell.cell_contents for cell in getattr(given[0], "__closure__", None) or ()]
+        modules = [getattr(one, "__module__", None) for one in given]
+        return any(module is not None and is_users(module) for module in modules)  # some of Numba's have none
 
 
 has_others_rules = OthersRules()

@@ -5,6 +5,7 @@ function is inlined, and the wrapper is long: a block's state has hundreds of nu
 """
 
 import importlib
+import itertools
 import os
 import secrets
 import sys
@@ -17,6 +18,7 @@ from llvmlite.binding import Linkage, parse_bitcode
 from llvmlite.binding.ffi import ObjectRef
 from numba import types
 from numba.core import ir
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
@@ -54,8 +56,17 @@ def import_by_name(module: str, name: str) -> Any:
     return found_by_name(module, name)
 
 
-# Part of all symbols. Numba's number of a function is one of a process, and some code comes from other processes.
-PROCESS = secrets.token_hex(4)
+def number_anew() -> None:
+    """Let Numba number functions from a number that no other process has: it is part of their symbols.
+
+    It begins with 1 in each process, and some code comes from other processes, where it names other functions.
+    """
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+
+number_anew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=number_anew)
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -149,6 +160,7 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
         super().__init__(codegen, name)
         self._bitcode, self._entry = stored.bitcode, entry
         self._taken_in: Any = None
+        self._reload_init.update(stored.begins)
         self.enable_object_caching()
         self._set_compiled_object(stored.machine_code)
         self._finalize_final_module()
@@ -165,11 +177,12 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
 
 
 class StoredCode(NamedTuple):
-    """What is stored of a library: machine code, its symbols, and LLVM IR as bitcode."""
+    """What is stored of a library: machine code, its symbols, LLVM IR as bitcode, and what begins a process with it."""
 
     machine_code: bytes
     symbols: frozenset[str]
     bitcode: bytes
+    begins: tuple[Any, ...]
 
 
 def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
@@ -177,15 +190,19 @@ def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
     (name, _, (machine_code, bitcode)), *rest = compiled._reduce()
     module = compiled.library._final_module
     symbols = (one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration)
-    return name, StoredCode(machine_code, frozenset(symbols), bitcode), rest
+    begins = tuple(compiled.library._reload_init)
+    return name, StoredCode(machine_code, frozenset(symbols), bitcode, begins), rest
 
 
 def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult:
     """The compiled function of ``reduce_compiled``."""
     name, stored, rest = reduced
-    library = LoadedLibrary(context.codegen(), name, stored, rest[0].llvm_func_name)
+
+    def library(_: None) -> LoadedLibrary:  # made by Numba once it has begun what the code needs, such as threads
+        return LoadedLibrary(context.codegen(), name, stored, rest[0].llvm_func_name)
+
     loader = SimpleNamespace(
-        codegen=lambda: SimpleNamespace(unserialize_library=lambda _: library),
+        codegen=lambda: SimpleNamespace(unserialize_library=library),
         get_executable=context.get_executable,
         typing_context=context.typing_context,
     )
@@ -380,8 +397,6 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
 
     class Compiler(CompilerBase):  # type: ignore[misc]
         def define_pipelines(self) -> list[Any]:
-            function = self.state.func_id
-            function.unique_id = f"{function.unique_id}of{os.getpid()}{PROCESS}"
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.passes = [(Lowering if p is NativeLowering else p, description) for p, description in passes.passes]
             passes.finalize()

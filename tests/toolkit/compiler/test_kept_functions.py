@@ -1,5 +1,6 @@
 """Functions of scripts, notebooks and factories are kept on disk by what they read, and none is taken for another."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numba import njit, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import IndexDataCacheFile
 from numba.core.typing import templates
 from numba.extending import overload
@@ -16,7 +18,6 @@ from numba.extending import overload
 from toolkit._compiler import kept, kernel
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.disk_cache import CodeFile, OthersRules, own_stamp
-from toolkit._compiler.lowering import PROCESS
 
 ROOT = Path(__file__).resolve().parents[3]
 LISTENER = """
@@ -221,9 +222,16 @@ def test_of_functions_of_one_name_the_last_ones_stay(tmp_path):
     assert others.load("its") == 1
 
 
-def test_symbols_name_the_process():
+def test_functions_are_numbered_anew_in_each_process_and_after_a_fork():
     """A caller of a loaded and of a compiled kernel takes both in by their symbols, which must differ."""
-    scale = loaded_factor(float(os.getpid()))  # on no disk
-    scale(np.arange(2.0))
-    (compiled,) = scale.overloads.values()
-    assert f"of{os.getpid()}{PROCESS}" in compiled.fndesc.mangled_name
+    program = (
+        "import os, toolkit\nfrom numba.core.bytecode import FunctionIdentity\n"
+        "read, write = os.pipe()\nif os.fork() == 0:\n"
+        "    os.write(write, str(next(FunctionIdentity._unique_ids)).encode())\n    os._exit(0)\n"
+        "print(next(FunctionIdentity._unique_ids), os.read(read, 99).decode())"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program]
+    parent, child = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    numbers = [int(parent), int(child), next(FunctionIdentity._unique_ids)]
+    assert min(abs(a - b) for a, b in itertools.combinations(numbers, 2)) > 10**9

@@ -413,13 +413,13 @@ def test_other_functions_than_those_asked_for_are_not_compiled():
 def test_machine_code_with_addresses_is_not_delivered():
     functions = [SimpleNamespace(name="known", is_declaration=False), SimpleNamespace(name="C", is_declaration=True)]
     module = SimpleNamespace(functions=functions, global_variables=[])
-    library = SimpleNamespace(has_dynamic_globals=True, _final_module=module)
+    library = SimpleNamespace(has_dynamic_globals=True, _final_module=module, _reload_init={"threads"})
     code = ("name", "object", (b"machine code", b"bitcode"))
     engine = SimpleNamespace(overloads={(): SimpleNamespace(library=library, _reduce=lambda: (code, "rest"))})
     with pytest.raises(ValueError, match="addresses"):
         tiers.machine_code(engine)
     library.has_dynamic_globals = False
-    assert tiers.machine_code(engine) == ("name", (b"machine code", {"known"}, b"bitcode"), ["rest"])
+    assert tiers.machine_code(engine) == ("name", (b"machine code", {"known"}, b"bitcode", ("threads",)), ["rest"])
     library._final_module.global_variables.append(SimpleNamespace(name=RuntimeLinker.PREFIX + "f", is_declaration=True))
     with pytest.raises(ValueError, match="addresses"):
         tiers.machine_code(engine)
