@@ -26,6 +26,7 @@ SCRIPT = (
     """
 import collections
 import enum
+import functools
 import math
 import types as python_types
 from typing import NamedTuple
@@ -99,6 +100,19 @@ def declared(x):
     return x + 1
 
 
+library = math
+one, other = slope_of(0.5), slope_of(0.25)
+which = njit(one.py_func)
+RECORDS = np.zeros(1001, [("a", float)])
+ROW = np.zeros(1, [("row", float, 1001)])[0]
+
+
+@njit
+@functools.wraps(np.linalg.norm)
+def norm(x):
+    return 1.25 * x
+
+
 """
     + INTRINSIC
     + """
@@ -127,7 +141,8 @@ def multiplied(factor, integer, array, scale, constant, callee, first, second):
         return (
             inner(x) + array[0] + callee(x) + GLOBAL + TABLE[1] + NUMBERS[0] + module.constant + exp(x) + math.sqrt(x)
             + nested(point.x) + deep(x) + with_local(x) + declared(x) + lean + constant() + ORIGIN.x + Colour.BLUE
-            + len(words) + LONG[0] + first(x) + second(x) + point.tilt
+            + len(words) + LONG[0] + first(x) + second(x) + point.tilt + library.exp(x) + one(x) + other(x) + which(x)
+            + RECORDS[0].a + ROW.row[0] + norm(x)
         )
 
     return target
@@ -179,6 +194,13 @@ CHANGES = {
     "the error model of a function down there": ('error_model="numpy"', 'error_model="python"'),
     "the type of a local": ('{"y": types.float64}', '{"y": types.float32}'),
     "a declared signature": ("float64(float64)", "float32(float32)"),
+    "a declared type of the result": ("float64(float64)", "float32(float64)"),
+    "a module for another": ("library = math", "library = np"),
+    "the function in a compiled one": ("njit(one.py_func)", "njit(other.py_func)"),
+    "a function that says it is NumPy's": ("1.25 * x", "1.75 * x"),
+    "an entry of an array of records": ("RECORDS = np.zeros(1001,", "RECORDS = np.ones(1001,"),
+    "an entry in a long record": ("ROW = np.zeros(1,", "ROW = np.ones(1,"),
+    "the kind of an enumeration": ("class Colour(enum.IntEnum)", "class Colour(enum.Enum)"),
     "a default": ("tilt=0.5", "tilt=0.75"),
     "a keyword's default": ("lean=0.25", "lean=0.5"),
     "the order of a named tuple's fields": ("    x: float\n    y: float\n", "    y: float\n    x: float\n"),
@@ -320,6 +342,13 @@ UNKNOWN = {
         "    @intrinsic\n    def own(context, x):\n        return x(x), lambda c, b, s, a: o.generate(a[0])\n"
         "    return own\nclass Opaque: pass\nthing = make(Opaque())"
     ),
+    "an intrinsic that imports": (
+        "from numba.extending import intrinsic\n@intrinsic\ndef thing(context, x):\n    import math\n"
+        "    return x(x), lambda c, b, s, a: math.pi"
+    ),
+    "a module that makes its members": (
+        "import types\nthing = types.ModuleType('lazy')\nthing.__getattr__ = lambda name: 1.0"
+    ),
     "a C function by its address": "import ctypes\nthing = ctypes.CFUNCTYPE(ctypes.c_double)(lambda: 1.0)",
     "a function pointer": "from numba import cfunc\n@cfunc('float64(float64)')\ndef thing(x): return x",
     "a typed list": "from numba.typed import List\nthing = List([1.0, 2.0])",
@@ -331,7 +360,10 @@ UNKNOWN = {
 }
 
 
-KNOWN_BY_SOURCE = ("a class", "a function that is overloaded", "a ufunc of one's own")  # where they are ours
+KNOWN_BY_SOURCE = (  # where they are ours
+    "a class", "a function that is overloaded", "a ufunc of one's own",
+    "an intrinsic that imports",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("where", ["global", "closure", "default", "in a tuple", "of ours"])
