@@ -113,7 +113,7 @@ class LaterCache(NullCache):  # type: ignore[misc]
 
 
 def kept(dispatcher: Any) -> Any:
-    """``dispatcher`` itself: what Python calls of it is kept on disk from now on."""
+    """``dispatcher`` itself: what Python calls of it is kept on disk from now on, by all that it reads then."""
     dispatcher._cache = LaterCache(dispatcher)
     return dispatcher
 

@@ -249,6 +249,11 @@ class Reads(Walk):
         """The name with its module, because machine code belongs to one file."""
         return qualified_name(value)
 
+    @staticmethod
+    def _module_of(function: FunctionType) -> str:
+        """The module whose globals it reads."""
+        return module_of(function)
+
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.modules: set[str] = set()
@@ -344,15 +349,6 @@ class Reads(Walk):
                     self.follow(f"{path}.{name}", item)
         if is_users(value.__name__) and "__getattr__" in vars(value):
             self._note_object(path, value)  # its members are what this function says
-
-    def _follow_function(self, function: FunctionType) -> None:
-        """As ``Walk``'s, by the module whose globals it reads: its ``__module__`` may be that of what it wraps."""
-        module = module_of(function)
-        if self.is_closed(module):
-            self._note_package(module)
-        elif id(function) not in self._functions:
-            self._functions.add(id(function))
-            self._record_function(function, module)
 
     def _follow_kind(self, path: str, value: Any) -> None:
         """Record what Numba's type of a named tuple does not say: its class, with the names of its fields."""

@@ -158,9 +158,14 @@ class Walk:
             if name[:2] != "__":
                 self.follow(f"{path}.{name}" if path else name, item)
 
+    @staticmethod
+    def _module_of(function: FunctionType) -> str:
+        """The module that a function belongs to."""
+        return function.__module__ or "__main__"
+
     def _follow_function(self, function: FunctionType) -> None:
         """Record ``function`` unless it has been or its module is not followed."""
-        module = function.__module__ or "__main__"
+        module = self._module_of(function)
         if self.is_closed(module):
             self._note_package(module)
         elif id(function) not in self._functions:
