@@ -219,79 +219,6 @@ def law_kernels(law: str, dof: float) -> tuple[Any, Any, Any]:
     return (add_squared_residual, add_datum_slope, finish_normal) if law == NORMAL else LAWS[law](dof)
 
 
-# What depends on no right-hand side is compiled once for all systems.
-
-
-@kernel
-def set_deviations(theta, work, numbers, at, n_quantities):
-    """Set the inverse standard deviation of each quantity, and its sum over data to 0."""
-    for d in range(n_quantities):
-        row, sd = int(numbers[at.free_row + d]), numbers[at.deviation + d]
-        for lane in range(theta.shape[1]):
-            work[at.inverse + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
-            work[at.squares + d, lane] = 0.0
-
-
-@kernel
-def begin(theta, work, path, free, numbers, at):
-    """Start a segment at ``path``; free: the row of θ with its initial state, negative where that is fixed."""
-    for d in range(at.pull - at.state):
-        fixed = numbers[at.first + d]
-        for lane in range(theta.shape[1]):
-            x = theta[free + d, lane] if free >= 0 else fixed
-            work[at.state + d, lane] = x
-            work[path + d, lane] = x
-
-
-@kernel
-def set_drive(work, row, at):
-    """Copy what stands behind the parameters for inputs from a row of the table."""
-    for k in range(at.path - at.drive):
-        for lane in range(work.shape[1]):
-            work[at.drive + k, lane] = row[at.drive_in_row + k]
-
-
-@kernel
-def give_dose(work, path, row, at):
-    """Add a row's dose to the state."""
-    for d in range(at.pull - at.state):
-        for lane in range(work.shape[1]):
-            x = work[at.state + d, lane] + row[at.dose_in_row + 1 + d]
-            work[at.state + d, lane] = x
-            work[path + d, lane] = x
-
-
-@functools.cache
-def finish_of(finish_state: Any) -> Any:
-    """The kernel that ends all sums over data, by that of one."""
-
-    @kernel
-    def finish(theta, energy, slope, numbers, work, at, n_quantities):
-        for d in range(n_quantities):
-            row, n = int(numbers[at.free_row + d]), numbers[at.n_data + d]
-            finish_state(energy, work[at.squares + d], work[at.inverse + d], n)
-            if row >= 0:
-                for lane in range(energy.size):
-                    slope[row, lane] = work[at.squares + d, lane]
-        for lane in range(energy.size):
-            energy[lane] += numbers[CONSTANT]
-
-    return finish
-
-
-@kernel
-def forbid(energy, slope):
-    """Make energies infinite where they or a slope are not finite, and slopes 0 there."""
-    for k in range(slope.shape[0]):
-        for lane in range(energy.size):
-            energy[lane] = select(abs(slope[k, lane]) <= MAX_FINITE, energy[lane], math.inf)
-    for lane in range(energy.size):
-        energy[lane] = select(abs(energy[lane]) <= MAX_FINITE, energy[lane], math.inf)
-    for k in range(slope.shape[0]):
-        for lane in range(energy.size):
-            slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
-
-
 @functools.cache
 def shooting_kernel(
     rhs: Callable[..., Any],
@@ -310,15 +237,44 @@ def shooting_kernel(
     more = Extras(*extras)
     n_drives, is_dosed, *measurement = more
     n_functions = more.n_functions
-    at = places_of(dim, more)
     (
-        kick, _, _, _, _, table, _, dose, width, inverse, squares, state, pulled, measured, weights, drive,
-        begin_of_path,
-    ) = at  # fmt: skip
+        kick, deviation, free_row, n_data, first, table, drive_in_row, dose, width, inverse, squares, state, pulled,
+        measured, weights, drive, begin_of_path,
+    ) = places_of(dim, more)  # fmt: skip
     advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives, drive)
     measure, push = lane_measures(Measurement(*measurement), dim, n_parameters, n_drives, drive)
     add_datum, add_slope, finish_state = law_kernels(law, dof)
-    finish, n_quantities = finish_of(finish_state), dim + n_functions
+
+    @kernel
+    def set_deviations(theta, work, numbers):
+        for d in range(dim + n_functions):
+            row, sd = int(numbers[free_row + d]), numbers[deviation + d]
+            for lane in range(theta.shape[1]):
+                work[inverse + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
+                work[squares + d, lane] = 0.0
+
+    @kernel
+    def begin(theta, work, path, free, numbers):
+        for d in range(dim):
+            fixed = numbers[first + d]
+            for lane in range(theta.shape[1]):
+                x = theta[free + d, lane] if free >= 0 else fixed
+                work[state + d, lane] = x
+                work[path + d, lane] = x
+
+    @kernel
+    def set_drive(work, row):
+        for k in range(n_drives):
+            for lane in range(work.shape[1]):
+                work[drive + k, lane] = row[drive_in_row + k]
+
+    @kernel
+    def give_dose(work, path, row):
+        for d in range(dim):
+            for lane in range(work.shape[1]):
+                x = work[state + d, lane] + row[dose + 1 + d]
+                work[state + d, lane] = x
+                work[path + d, lane] = x
 
     @kernel
     def add_functions(theta, work, path, row, energy, logarithmic):
@@ -342,6 +298,28 @@ def shooting_kernel(
         push(theta, work, slope, path, weights, pulled, row[TIME])
 
     @kernel
+    def finish(theta, energy, slope, numbers, work):
+        for d in range(dim + n_functions):
+            row, n = int(numbers[free_row + d]), numbers[n_data + d]
+            finish_state(energy, work[squares + d], work[inverse + d], n)
+            if row >= 0:
+                for lane in range(energy.size):
+                    slope[row, lane] = work[squares + d, lane]
+        for lane in range(energy.size):
+            energy[lane] += numbers[CONSTANT]
+
+    @kernel
+    def forbid(energy, slope):
+        for k in range(slope.shape[0]):
+            for lane in range(energy.size):
+                energy[lane] = select(abs(slope[k, lane]) <= MAX_FINITE, energy[lane], math.inf)
+        for lane in range(energy.size):
+            energy[lane] = select(abs(energy[lane]) <= MAX_FINITE, energy[lane], math.inf)
+        for k in range(slope.shape[0]):
+            for lane in range(energy.size):
+                slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
+
+    @kernel
     def shoot(theta, energy, slope, numbers, work):
         rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
         for lane in range(lanes):
@@ -349,12 +327,12 @@ def shooting_kernel(
         for k in range(slope.shape[0]):
             for lane in range(lanes):
                 slope[k, lane] = 0.0
-        set_deviations(theta, work, numbers, at, n_quantities)
+        set_deviations(theta, work, numbers)
         path, free = begin_of_path, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
         for i in range(rows):
             row = numbers[table + i * width : table + (i + 1) * width]
             if row[STARTS] != 0.0:
-                begin(theta, work, path + dim * (i > 0), free if free >= n_parameters else -1, numbers, at)
+                begin(theta, work, path + dim * (i > 0), free if free >= n_parameters else -1, numbers)
                 if i > 0:
                     path += dim
                     for d in range(dim):
@@ -365,12 +343,12 @@ def shooting_kernel(
                 if row[N_ROW + 2 * d] != 0.0:
                     value = row[N_ROW + 2 * d + 1]
                     add_datum(work[path + d], energy, work[squares + d], work[inverse + d], value, logarithmic)
-            set_drive(work, row, at)
+            set_drive(work, row)
             if n_functions:
                 add_functions(theta, work, path, row, energy, logarithmic)
             if is_dosed and row[dose] != 0.0:
                 path += dim
-                give_dose(work, path, row, at)
+                give_dose(work, path, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
@@ -380,7 +358,7 @@ def shooting_kernel(
                 work[pulled + d, lane] = 0.0
         for i in range(rows - 1, -1, -1):
             row = numbers[table + i * width : table + (i + 1) * width]
-            set_drive(work, row, at)
+            set_drive(work, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS]) - 1, -1, -1):
                 path -= dim
@@ -404,7 +382,7 @@ def shooting_kernel(
                     for d in range(dim):
                         sd, pull = numbers[kick + d], work[pulled + d]
                         set_kick_slope(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
-        finish(theta, energy, slope, numbers, work, at, n_quantities)
+        finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
     kept(shoot)

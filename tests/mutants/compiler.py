@@ -20,8 +20,8 @@ MUTANTS = [
     Mutant(
         "cache: a full disk ends the run",
         "toolkit/_compiler/disk_cache.py",
-        "contextlib.suppress(OSError)",
-        "contextlib.suppress(KeyError)",
+        "contextlib.suppress(OSError), self._files._open_for_write",
+        "contextlib.suppress(KeyError), self._files._open_for_write",
         "tests/toolkit/compiler/test_disk_cache.py -k without_room",
     ),
     Mutant(
@@ -77,8 +77,8 @@ MUTANTS = [
     Mutant(
         "cache: names without a value are in no key",
         "toolkit/_compiler/disk_cache.py",
-        "return None if reads.missing else stamp_with_sources",
-        "return stamp_with_sources",
+        "return None if reads.missing or reads.is_by_value else",
+        "return None if reads.is_by_value else",
         "tests/toolkit/compiler/test_kept_functions.py -k no_value",
     ),
     Mutant(
@@ -112,8 +112,8 @@ MUTANTS = [
     Mutant(
         "cache: options of helpers are not in the key",
         "toolkit/_compiler/disk_cache.py",
-        'self.values[f"{path} compiled"] = options_of(value)',
-        "pass",
+        'self.values[path] = f"{self.named(value)} {options_of(value)}"',
+        "self.values[path] = self.named(value)",
         "tests/toolkit/compiler/test_disk_cache.py -k part_of_the_key",
     ),
     Mutant(
