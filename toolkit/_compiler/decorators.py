@@ -61,31 +61,27 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
     """Numba's disk cache of one function, with a hash of all that its code depends on (``stamp``) in the key."""
 
     _impl_class = OwnEngines
+    most: int | None = None  # files of functions of one name
+    warns = True  # where others may write to the folder
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
-        check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename))
-        self._cache_file: Any = CodeFile(self._cache_file)
+        check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename), warns=self.warns)
+        self._cache_file: Any = CodeFile(self._cache_file, self.most)
         self._stamp = stamp
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), self._stamp)
 
 
-MOST = 256  # files of functions of one name, whose contents a user changes from run to run
-
-
 class OwnCache(StampedCache):
-    """As ``StampedCache``, for functions of scripts and notebooks, and inner ones: the last ``MOST`` of each name.
+    """As ``StampedCache``, for functions of scripts and notebooks, and inner ones: those of each name used last.
 
     Numba's own key is left out: it has the addresses of what a function encloses, which differ between processes.
     """
 
-    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
-        FunctionCache.__init__(self, function)
-        check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename), warns=False)
-        self._cache_file = CodeFile(self._cache_file, MOST)
-        self._stamp = stamp
+    most = 256
+    warns = False
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (sig, codegen.magic_tuple(), self._stamp)
@@ -118,7 +114,7 @@ def kept(dispatcher: Any) -> Any:
     return dispatcher
 
 
-# By whether arguments are packed, and whether the code is one function's own, which no later process can load.
+# By whether arguments are packed, and whether the code belongs to no package, and is freed with its function.
 COMPILERS = {
     (False, False): WideCompiler,
     (False, True): compiler_with(WideLower, OwnLibrary),
