@@ -1,10 +1,12 @@
 """From data to a sparse posterior, with the weak likelihood's quadratic where that posterior is."""
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from ..arrays import Array
 from ..data.series import Series
@@ -26,6 +28,7 @@ from ..likelihoods.path_fit import (
 )
 from ..likelihoods.pieces import (
     MAX_DEPARTURE,
+    MIN_VALUES,
     N_DRAWS,
     Candidate,
     departures,
@@ -34,6 +37,7 @@ from ..likelihoods.pieces import (
     halvings_of,
 )
 from ..likelihoods.smoothing import smooth
+from ..likelihoods.velocity import least_squares
 from ..likelihoods.weak_form import Weak, attempt, warn_of_fit, weak_problem
 from ..model import Model
 from ..priors import Prior
@@ -42,6 +46,8 @@ from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse
 MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
 SETTLED = 0.3  # change of the mean in the last round, RMS, in standard deviations of the coefficients
+SHORT_PIECES = 16  # of each series, that a sparse posterior is compared with
+UNLIKELY = 0.01  # probability of short pieces that differ as much where nothing is wrong: another start is tried
 FEWER = 0.7  # of the pieces: so few of those before make another round worth while
 
 
@@ -112,26 +118,15 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     With all coefficients free the most likely ones can be far from the truth, beyond where −log likelihood is
     quadratic, and the series are cut into many pieces for the widest of their combinations. The sparse posterior is
     nearer and narrower: at its mean −log likelihood has another quadratic, and its draws need fewer pieces.
+    Where short pieces of the data do not agree with what it settles on, that is a local maximum: it starts again from
+    the fit of short pieces, and takes what is more probable.
     """
     problem = weak_problem(likelihood, data, model, SLAB * scales)
-    fit, is_quadratic = attempt(likelihood, data, problem)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
-    law = Law(model.parameters, fit.quadratic)
-    sparse, priors = quick.posterior(law, scales, model)
-    for _ in range(MAX_ROUNDS):
-        near = fit_near(fit, data, problem, sparse, likelihood.pieces)
-        if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
-            is_quadratic = False
-            break
-        n_before, before = len(fit.paths), sparse
-        fit, is_quadratic = near
-        law = Law(model.parameters, fit.quadratic)
-        sparse, priors = quick.posterior(law, scales, model)
-        shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
-        if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
-            break
-    else:  # nearly quadratic at draws of the posterior before, which is another
-        is_quadratic = False
+    found = settled(attempt(likelihood, data, problem), data, problem, scales, quick, likelihood.pieces)
+    if likelihood.pieces is None and not (found.is_quadratic and agrees(found, data, problem)):
+        found = from_short_pieces(likelihood, data, problem, scales, quick, found)
+    fit, is_quadratic, law, sparse, priors = found
     warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)  # where discover is called
     warn_of_open(fit, problem, stacklevel=4)
     times = data[0].times
@@ -141,6 +136,91 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     if settings != quick:
         sparse, priors = settings.posterior(law, scales, model)
     return SparseFit(sparse, priors, law, path, fit.noise)
+
+
+class Settled(NamedTuple):
+    """A sparse posterior, its priors, the fit near its mean, and whether −log likelihood is nearly quadratic there."""
+
+    fit: WeakFit
+    is_quadratic: bool
+    law: Law
+    sparse: Sparse
+    priors: dict[str, Prior]
+
+    @property
+    def n_present(self) -> float:
+        """Coefficients that are present, on average."""
+        return max(float(self.sparse.inclusion.sum()), 1.0)
+
+    @property
+    def schwarz(self) -> float:
+        """Schwarz's approximation of −log evidence, of coefficients and the first states of all pieces."""
+        fit = self.fit
+        n_rows = sum(len(path.series) for path in fit.paths)
+        return fit.lowest + 0.5 * (self.n_present + len(fit.noise) * len(fit.paths)) * math.log(n_rows)
+
+
+def settled(
+    start: tuple[WeakFit, bool],
+    data: list[Series],
+    problem: WeakProblem,
+    scales: Array,
+    settings: Settings,
+    n_pieces: int | None,
+) -> Settled:
+    """What sparse posterior and likelihood near its mean settle on, from a fit of all coefficients.
+
+    n_pieces: equal parts of each series, where told.
+    """
+    model = problem.model
+    fit, is_quadratic = start
+    law = Law(model.parameters, fit.quadratic)
+    sparse, priors = settings.posterior(law, scales, model)
+    for _ in range(MAX_ROUNDS):
+        near = fit_near(fit, data, problem, sparse, n_pieces)
+        if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
+            is_quadratic = False
+            break
+        n_before, before = len(fit.paths), sparse
+        fit, is_quadratic = near
+        law = Law(model.parameters, fit.quadratic)
+        sparse, priors = settings.posterior(law, scales, model)
+        shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
+        if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
+            break
+    else:  # nearly quadratic at draws of the posterior before, which is another
+        is_quadratic = False
+    return Settled(fit, is_quadratic, law, sparse, priors)
+
+
+def agrees(found: Settled, data: list[Series], problem: WeakProblem) -> bool:
+    """Whether short pieces of the data agree with the mean of the sparse posterior, as far as they can tell.
+
+    By the score test (Rao 1948): where these coefficients are right, the slope of −log likelihood there, in units of
+    its standard deviations, is χ² of all coefficients. Under much noise a wrong path can follow long pieces.
+    """
+    whole = whole_paths(found.fit, data)
+    if min(len(t.series) for t in whole) < MIN_VALUES * SHORT_PIECES:
+        return True
+    paths = equal_pieces(whole, SHORT_PIECES).paths(whole, substeps_of(found.fit.paths))
+    there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, found.n_present)
+    if not isinstance(there, FitAt):
+        return True
+    slope = there.fit.descent
+    pull = float(slope @ least_squares(there.fit.precision + np.diag(problem.prior_precision), slope))
+    return bool(scipy.special.chdtrc(len(slope), pull) >= UNLIKELY)
+
+
+def from_short_pieces(
+    likelihood: Weak, data: list[Series], problem: WeakProblem, scales: Array, settings: Settings, found: Settled
+) -> Settled:
+    """What is settled on from the fit of short pieces, if it is more probable than what was found; else that."""
+    try:
+        start = attempt(replace(likelihood, pieces=SHORT_PIECES), data, problem)
+        other = settled(start, data, problem, scales, settings, None)
+    except ValueError:  # no path is found from there
+        return found
+    return other if other.schwarz < found.schwarz else found
 
 
 def fit_near(

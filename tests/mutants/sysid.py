@@ -641,6 +641,20 @@ MUTANTS = [
         "tests/sysid/discovery/test_sparse_fit.py -k joint_intervals",
     ),
     Mutant(
+        "discovery: no start from short pieces",
+        "sysid/discovery/sparse_fit.py",
+        "return bool(scipy.special.chdtrc(len(slope), pull) >= UNLIKELY)",
+        "return True",
+        "tests/sysid/discovery/test_sparse_fit.py -k local_maximum",
+    ),
+    Mutant(
+        "discovery: the less probable of two starts",
+        "sysid/discovery/sparse_fit.py",
+        "return other if other.schwarz < found.schwarz else found",
+        "return found if other.schwarz < found.schwarz else other",
+        "tests/sysid/discovery/test_sparse_fit.py -k 'local_maximum or two_starts'",
+    ),
+    Mutant(
         "weak: the prior of a first fit is not in its steps",
         "sysid/likelihoods/path_fit.py",
         "least_squares(total, gradient - prior * parameters)",

@@ -105,6 +105,34 @@ def test_joint_intervals_hold_where_those_of_all_terms_free_do_not(name, seed):
     np.testing.assert_array_equal(one.sparse.inclusion >= 0.5, target != 0.0)
 
 
+def test_a_local_maximum_that_short_pieces_do_not_agree_with_is_left():
+    """From the fit of long pieces alone: 13 terms for 9, and a squared distance of 853 q."""
+    series, target = noisy(flow("SprottTorus"), 0.2, 9), flow("SprottTorus").coefficients.T.ravel()
+    one = discover(series, flow("SprottTorus").library, progress=False)
+    np.testing.assert_array_equal(one.sparse.inclusion >= 0.5, target != 0.0)
+    mean, precision, _ = one.law.quadratic
+    assert (target - mean) @ precision @ (target - mean) / len(mean) < 1.5
+
+
+def test_the_more_probable_of_two_starts_is_kept(monkeypatch):
+    """Where nothing is wrong, another start comes to the same place, and what was found first stays, to the bit."""
+    series = noisy(flow("SprottB"), 0.02, 0)
+    before = discover(series, flow("SprottB").library, progress=False)
+    found, answers, original = [], [], sparse_fit.from_short_pieces
+
+    def starting(*given):
+        found.append(given[-1])
+        answers.append(original(*given))
+        return answers[-1]
+
+    monkeypatch.setattr(sparse_fit, "agrees", lambda *_: False)
+    monkeypatch.setattr(sparse_fit, "from_short_pieces", starting)
+    after = discover(series, flow("SprottB").library, progress=False)
+    assert answers[0].schwarz <= found[0].schwarz
+    assert abs(answers[0].schwarz - found[0].schwarz) < 10.0
+    np.testing.assert_array_equal(after.sparse.inclusion >= 0.5, before.sparse.inclusion >= 0.5)
+
+
 def test_terms_that_the_data_do_not_tell_apart_are_answered():
     """y = 1 throughout: of 1 and y, x and xy, and so on, each has what the prior leaves it, and that is said."""
     times = np.linspace(0.0, 4.0, 201)
