@@ -10,3 +10,8 @@
 A test marked ``slow`` runs with ``make test-slow`` alone. ``cases(n)`` leaves all but n cases of a test to it, and
 ``slow_cases(id, …)`` those with the given ids.
 """
+
+import os
+
+# As many workers run as there are cores: threads of a BLAS of their own would wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
