@@ -47,7 +47,8 @@ MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
 SETTLED = 0.3  # change of the mean in the last round, RMS, in standard deviations of the coefficients
 SHORT_PIECES = 16  # of each series, that a sparse posterior is compared with
-UNLIKELY = 0.01  # probability of short pieces that differ as much where nothing is wrong: another start is tried
+UNLIKELY = 0.01  # probability of short pieces that disagree as much: another start is tried
+CONTRADICTED = 1e-6  # the same after it: a warning
 FEWER = 0.7  # of the pieces: so few of those before make another round worth while
 
 
@@ -124,10 +125,11 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     problem = weak_problem(likelihood, data, model, SLAB * scales)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
     found = settled(attempt(likelihood, data, problem), data, problem, scales, quick, likelihood.pieces)
-    if likelihood.pieces is None and not (found.is_quadratic and agrees(found, data, problem)):
+    if likelihood.pieces is None and not (found.is_quadratic and agreement(found, data, problem) >= UNLIKELY):
         found = from_short_pieces(likelihood, data, problem, scales, quick, found)
+        warn_of_disagreement(agreement(found, data, problem), stacklevel=4)  # where discover is called
     fit, is_quadratic, law, sparse, priors = found
-    warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)  # where discover is called
+    warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)
     warn_of_open(fit, problem, stacklevel=4)
     times = data[0].times
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
@@ -193,22 +195,23 @@ def settled(
     return Settled(fit, is_quadratic, law, sparse, priors)
 
 
-def agrees(found: Settled, data: list[Series], problem: WeakProblem) -> bool:
-    """Whether short pieces of the data agree with the mean of the sparse posterior, as far as they can tell.
+def agreement(found: Settled, data: list[Series], problem: WeakProblem) -> float:
+    """The probability of short pieces of the data that disagree as much with the mean of a sparse posterior, or more.
 
     By the score test (Rao 1948): where these coefficients are right, the slope of −log likelihood there, in units of
-    its standard deviations, is χ² of all coefficients. Under much noise a wrong path can follow long pieces.
+    its standard deviations, is χ² of all coefficients. Under much noise a wrong path can follow long pieces. 1 where
+    series are too short for such pieces, or where no path is found.
     """
     whole = whole_paths(found.fit, data)
     if min(len(t.series) for t in whole) < MIN_VALUES * SHORT_PIECES:
-        return True
+        return 1.0
     paths = equal_pieces(whole, SHORT_PIECES).paths(whole, substeps_of(found.fit.paths))
     there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, found.n_present)
     if not isinstance(there, FitAt):
-        return True
+        return 1.0
     slope = there.fit.descent
     pull = float(slope @ least_squares(there.fit.precision + np.diag(problem.prior_precision), slope))
-    return bool(scipy.special.chdtrc(len(slope), pull) >= UNLIKELY)
+    return float(scipy.special.chdtrc(len(slope), pull))
 
 
 def from_short_pieces(
@@ -310,6 +313,17 @@ def whole_paths(fit: WeakFit, data: list[Series]) -> list[FittedPath]:
 def substeps_of(paths: list[FittedPath]) -> int:
     """Steps of the grid between two samples, the fewest."""
     return int(min(np.diff(fitted.grid.samples).min() for fitted in paths))
+
+
+def warn_of_disagreement(probability: float, *, stacklevel: int) -> None:
+    """Warn where short pieces of the data contradict what was found. stacklevel: 1 for what calls this."""
+    if probability < CONTRADICTED:
+        warnings.warn(
+            f"discover: {SHORT_PIECES} pieces of the data, each followed by itself, contradict the equations found "
+            f"(probability {probability:.1g}): the library may lack terms, or errors are not independent and Gaussian. "
+            "Give another library, or closer or less noisy data",
+            stacklevel=stacklevel + 1,
+        )
 
 
 def warn_of_open(fit: WeakFit, problem: WeakProblem, *, stacklevel: int) -> None:

@@ -266,6 +266,7 @@ def normal_equations(steps: list[PathStep]) -> tuple[Array, Array]:
     return design.T @ design, design.T @ residual
 
 
+@np.errstate(all="ignore")  # what overflows is refused, or the step is
 def path_step(
     fitted: FittedPath, model: Model, parameters: Array, noise: Array, *, with_parameters: bool = True
 ) -> PathStep:
