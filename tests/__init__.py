@@ -13,5 +13,10 @@ A test marked ``slow`` runs with ``make test-slow`` alone. ``cases(n)`` leaves a
 
 import os
 
-# As many workers run as there are cores: threads of a BLAS of their own would wait for one another.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# As many workers run as there are cores: threads of a BLAS of their own would wait for one another. And large arrays
+# take memory again that others have left, instead of new pages of the system's, to be filled with zeros (glibc).
+FOR_WORKERS = {
+    "OPENBLAS_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}  # fmt: skip
+for name, value in FOR_WORKERS.items():
+    os.environ.setdefault(name, value)
