@@ -16,6 +16,7 @@ from ._compiler.pickling import portable, remade, restored
 from ._compiler.signatures import FLOATS
 from .errors import check_array, check_count, check_number, plain_array
 from .maths.elementary import power, sincos_turns
+from .problem.call_text import call_text
 
 __all__ = ["Factors", "Schedule", "constant", "cosine_cycles", "custom", "exponential_decay", "polynomial_decay"]
 
@@ -58,6 +59,13 @@ class Schedule:
 
     def __hash__(self) -> int:
         return hash(self.factors if self.made_by is None else self.made_by[0])
+
+    def __repr__(self) -> str:
+        """The call that makes it again, or the name of one's own."""
+        if self.made_by is None:
+            return f"<Schedule {self.name!r}>"
+        kind, arguments = self.made_by
+        return call_text(f"schedules.{kind}", globals()[kind], arguments)
 
     def __reduce__(self) -> Any:
         if self.made_by is None:

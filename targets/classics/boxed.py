@@ -14,7 +14,7 @@ import scipy
 
 from toolkit.errors import check_array, check_count, check_scale
 from toolkit.maths.elementary import exp, fma, larger, log, select, sincos_turns, smaller
-from toolkit.problem import EnergyAccuracy, Modes, Problem, Spread, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Problem, Spread, Target, check_finite_points, recorded
 
 from ..arrays import Array
 from ..domains import box
@@ -49,6 +49,7 @@ def coin_flip_block(position: Any, energy: Any, gradient: Any, parameters: Any, 
         slope_first[lane], slope_second[lane] = slope * second[lane], slope * first[lane]
 
 
+@recorded("classics")
 def coin_flip(*, n: int = 100_000, heads: int = 50_000) -> Problem:
     """U(p) = −log C(n, k) − k log p₁p₂ − (n − k) log(1 − p₁p₂) in the unit square: k heads in n flips of two coins.
 
@@ -232,6 +233,7 @@ def egg_crate_block(position: Any, energy: Any, gradient: Any, parameters: Any, 
         slope_x[lane], slope_y[lane] = 2.5 * fourth * sin_x * cos_y, 2.5 * fourth * cos_x * sin_y
 
 
+@recorded("classics")
 def egg_crate() -> Problem:
     """U(x) = 2 log 10π − (2 + cos(x₁/2) cos(x₂/2))⁵ in [0, 10π]²: 18 equal peaks, 211 nats above the saddles.
 
@@ -267,6 +269,7 @@ def gaussian_shells_block(position: Any, energy: Any, gradient: Any, parameters:
         slope_y[lane] = (pull_left + pull_right) * y
 
 
+@recorded("classics")
 def gaussian_shells(*, distance: float = 3.5, radius: float = 2.0, width: float = 0.1) -> Problem:
     """U(x) = log 144 − log Σ_c N(‖x − c‖; r, w²), c = (±d, 0), in [−6, 6]²: two thin shells of equal weight.
 
@@ -332,6 +335,7 @@ def dual_moon_block(position: Any, energy: Any, gradient: Any, parameters: Any, 
         slope_y[lane] = pull * y
 
 
+@recorded("classics")
 def dual_moon() -> Problem:
     """U = log 64 + ½ ((‖x‖ − 2)/0.4)² − log(e^(−½ ((x₁ − 2)/0.6)²) + e^(−½ ((x₁ + 2)/0.6)²)), two moons in [−4, 4]².
 

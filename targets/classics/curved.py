@@ -10,7 +10,7 @@ import scipy
 from toolkit.errors import check_array, check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points, recorded
 
 from ..arrays import Array
 from ..truth.energy_levels import BOTH_TAILS, quantiles_from_tails
@@ -36,6 +36,7 @@ def ring_block(position: Any, energy: Any, gradient: Any, parameters: Any, scrat
         slope_x[lane], slope_y[lane] = factor * x, factor * y
 
 
+@recorded("classics")
 def ring(*, radius: float = 3.0, width: float = 0.3) -> Target:
     """U(x) = (‖x‖² − R²)² / (8 R² w²) in the plane: a ring of radius R, about w wide.
 
@@ -157,6 +158,7 @@ def banana_block(position: Any, energy: Any, gradient: Any, parameters: Any, scr
             energy[lane] = fma(0.5 * x, x, energy[lane])
 
 
+@recorded("classics")
 def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Target:
     """U(x) = x₁² / (2 s²) + ½ (x₂ + b (x₁² − s²))² + ½ Σ_{i>2} x_i²: a normal law bent along a parabola.
 
@@ -207,6 +209,7 @@ def funnel_block(position: Any, energy: Any, gradient: Any, parameters: Any, scr
             slope[lane] = precision[lane] * row[lane]
 
 
+@recorded("classics")
 def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
     """U(x) = v² / (2 s²) + ½ (dim − 1) v + ½ e^−v Σ_{i>1} x_i², v = x₁: the others have variance e^v.
 
@@ -252,6 +255,7 @@ def pinched_block(position: Any, energy: Any, gradient: Any, parameters: Any, sc
         slope_y[lane] = share * inverse
 
 
+@recorded("classics")
 def pinched(
     *, left: float = 0.5, right: float = 0.1, neck: float = 0.02, reach: float = 0.3, barrier: float = 2.0
 ) -> Target:

@@ -7,7 +7,7 @@ import numpy as np
 from toolkit.errors import check_count, check_number, check_room
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem import Target
+from toolkit.problem import Target, recorded
 
 from ..truth.gaussian import GaussianTruth
 
@@ -29,6 +29,7 @@ def correlated_gaussian_block(position: Any, energy: Any, gradient: Any, paramet
             slope_before[lane] = fma(-correlation, scaled_residual, slope_before[lane])
 
 
+@recorded("classics")
 def correlated_gaussian(*, dim: int = 2, correlation: float = 0.95) -> Target:
     """U(x) = ½ x₁² + ½ Σ_{i>1} (x_i − ρ x_{i−1})² / (1 − ρ²): N(0, Σ) with Σ_ij = ρ^|i − j|.
 
@@ -62,6 +63,7 @@ def badly_scaled_gaussian_block(position: Any, energy: Any, gradient: Any, param
             energy[lane] = fma(0.5 * precision * x, x, energy[lane])
 
 
+@recorded("classics")
 def badly_scaled_gaussian(*, dim: int = 8, condition: float = 1e4) -> Target:
     """U(x) = ½ Σ x_i² / v_i with variances v falling evenly in logarithm from 1 to 1 / condition.
 

@@ -11,7 +11,7 @@ import scipy
 
 from toolkit.errors import check_number, check_scale, check_text
 from toolkit.maths.elementary import exp_share, fma, log, select
-from toolkit.problem import Modes, Spread, Target, check_finite_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points, recorded
 
 from ..arrays import Array
 from ..mixtures.gaussian import square_distances
@@ -72,6 +72,7 @@ def student_mixture_block(position: Any, energy: Any, gradient: Any, parameters:
             slope[lane] *= total[lane]
 
 
+@recorded("classics")
 def student_mixture(
     means: Any, scale: float, degrees: float, weights: Sequence[float] | None = None, *, name: str = ""
 ) -> Target:

@@ -8,7 +8,7 @@ import numpy as np
 from toolkit.errors import check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select, sincos_turns
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem import Spread, Target
+from toolkit.problem import Spread, Target, recorded
 
 from ..arrays import Array
 from ..truth.products import ProductTruth
@@ -35,6 +35,7 @@ def egg_box_block(position: Any, energy: Any, gradient: Any, parameters: Any, sc
         slope_y[lane] = fma(precision, y, steepness * cos_x * sin_y)
 
 
+@recorded("classics")
 def egg_box(*, barrier: float = 4.0, spread: float = 1.0) -> Target:
     """U(x) = b (243 − (2 + cos πx₁ cos πx₂)⁵) / 211 + ‖x‖² / (2 s²): wells wherever x₁ + x₂ is even, in a normal bowl.
 
@@ -75,6 +76,7 @@ def muller_brown_block(position: Any, energy: Any, gradient: Any, parameters: An
             slope_y[lane] = fma(2.0 * term, half_y, slope_y[lane])
 
 
+@recorded("classics")
 def muller_brown(*, scale: float = 0.05) -> Target:
     """U(x) = s Σ_k A_k exp(a_k dx² + b_k dx dy + c_k dy²), four terms: three wells along a bent path.
 
@@ -107,6 +109,7 @@ def himmelblau_block(position: Any, energy: Any, gradient: Any, parameters: Any,
         slope_y[lane] = 2.0 * scale * fma(2.0 * y, second, first)
 
 
+@recorded("classics")
 def himmelblau(*, scale: float = 0.1) -> Target:
     """U(x) = s ((x₁² + x₂ − 11)² + (x₁ + x₂² − 7)²): four wells of energy 0 and of unequal curvature.
 
@@ -177,6 +180,7 @@ def double_well_block(position: Any, energy: Any, gradient: Any, parameters: Any
             slope[lane] = fma(4.0 * barrier * x, well, tilt)
 
 
+@recorded("classics")
 def double_well(*, dim: int = 1, barrier: float = 4.0, tilt: float = 0.5) -> Target:
     """U(x) = Σ_i b (x_i² − 1)² + t x_i: 2^dim wells about the corners of a cube.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.errors import check_count, shown
 from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
-from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points, recorded
 
 from ..arrays import Array, Integers
 from ..shapes import Shape
@@ -58,6 +58,7 @@ def clip_half_plane(ring: Array, normal: Array, offset: float) -> Array:
 N_BOUND_DRAWS = 100_000  # draws whose range bounds an unbounded region
 
 
+@recorded("")
 def constrained(target: Target, region: Shape | Convex) -> Problem:
     """The problem of ``target`` restricted to ``region``: density ∝ exp(−U) inside, 0 outside.
 

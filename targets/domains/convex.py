@@ -11,7 +11,7 @@ import scipy
 from toolkit._compiler import HoldsFunctions
 from toolkit.boundaries.convex import convex_domain
 from toolkit.errors import check_array
-from toolkit.problem import Domain, check_points, is_inside
+from toolkit.problem import Domain, check_points, is_inside, shows_call
 
 from ..arrays import Array, Bools
 from ..truth.rejection import accepted, check_draws, generator
@@ -41,6 +41,7 @@ class Convex(HoldsFunctions):
     closed: tuple[float, Draw] | None = None
     part_of: "Convex | None" = None
 
+    @shows_call
     def __repr__(self) -> str:
         """Its name and dimension."""
         return f"<Convex {self.name!r} of {self.dim} dimensions>"

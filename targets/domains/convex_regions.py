@@ -11,6 +11,7 @@ import numpy as np
 
 from toolkit.errors import check_array, check_count, check_scale, shown
 from toolkit.maths.philox import MAX_DIM
+from toolkit.problem import recorded
 
 from .. import shapes
 from ..arrays import Array
@@ -18,6 +19,7 @@ from .assembly import Walls, check_end, check_ends, convex_region, exponential
 from .convex import Convex
 
 
+@recorded("domains")
 def box(lower: Any, upper: Any) -> Convex:
     """{x: lower ≤ x ≤ upper}, each (dim,); −inf and inf for sides that are not there. Volume Π (upper − lower).
 
@@ -35,6 +37,7 @@ def box(lower: Any, upper: Any) -> Convex:
     return convex_region("box", len(lower), Walls(lower, upper))
 
 
+@recorded("domains")
 def half_spaces(normals: Any, offsets: Any) -> Convex:
     """{x: a · x ≤ b} for each row a of ``normals`` (walls, dim), of any length but 0, and b of ``offsets`` (walls,).
 
@@ -58,6 +61,7 @@ def half_spaces(normals: Any, offsets: Any) -> Convex:
     return check_interior(convex_region("half_spaces", rows.shape[1], Walls(normals=rows / length, offsets=values)))
 
 
+@recorded("domains")
 def ball(centre: Any, radius: float) -> Convex:
     """{x: |x − centre| ≤ radius}, centre (dim,). Volume π^(dim/2) radius^dim / Γ(dim/2 + 1).
 
@@ -77,6 +81,7 @@ def ball(centre: Any, radius: float) -> Convex:
     return convex_region("ball", dim, Walls(centres=point[None], radii=np.array([radius])), closed=(volume, draw))
 
 
+@recorded("domains")
 def simplex(dim: int) -> Convex:
     """{x: x ≥ 0, Σ x ≤ 1}: probabilities of dim + 1 outcomes, the last left out. Volume 1 / dim!."""
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
@@ -90,6 +95,7 @@ def simplex(dim: int) -> Convex:
     return convex_region("simplex", dim, Walls(np.zeros(dim), normals=normals, offsets=offsets), closed=closed)
 
 
+@recorded("domains")
 def ordered(dim: int, *, lower: float = -math.inf, upper: float = math.inf) -> Convex:
     """{x: lower ≤ x₁ ≤ x₂ ≤ … ≤ upper}: of states alike but for their numbering, each once.
 
@@ -111,6 +117,7 @@ def ordered(dim: int, *, lower: float = -math.inf, upper: float = math.inf) -> C
     return convex_region("ordered", dim, Walls(low, high, normals, np.zeros(dim - 1)), closed=closed)
 
 
+@recorded("domains")
 def intersection(*regions: Convex) -> Convex:
     """What the given convex regions have in common; shapes in the plane have ``shapes.intersection``.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.maths.elementary import fma, select, sincos_turns
-from toolkit.problem import Spread, Target
+from toolkit.problem import Spread, Target, recorded
 
 from ..arrays import Array
 from ..truth.rejection import accepted, generator
@@ -44,6 +44,7 @@ def cosine9_block(position: Any, energy: Any, gradient: Any, parameters: Any, sc
         gradient[1, lane] = fma(factor, y, 12.566370614359172 * sin_y)
 
 
+@recorded("mixtures")
 def cosine25() -> Target:
     """U(x) = 0.2 ‖x‖² − 2 (cos 2πx₁ + cos 2πx₂), plus ‖x‖² − 20 where ‖x‖² > 20.
 
@@ -55,6 +56,7 @@ def cosine25() -> Target:
     return cosine_target("cosine25", cosine25_block, reach=12.0, bowl=0.2, height=2.0, turns=1.0, radius_squared=20.0)
 
 
+@recorded("mixtures")
 def cosine9() -> Target:
     """U(x) = (‖x‖²/10 − cos 1.2πx₁ − cos 1.2πx₂) / 0.3, plus ‖x‖² − 7 where ‖x‖² > 7.
 

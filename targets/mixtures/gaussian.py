@@ -9,7 +9,7 @@ import numpy as np
 from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_number, check_text, is_sequence
 from toolkit.maths.elementary import exp_share, fma, log, select
-from toolkit.problem import Target
+from toolkit.problem import Target, recorded
 
 from .full_covariance import check_covariances, correlated_mixture_block, correlated_numbers
 from .truth import check_components, with_mixture_truth
@@ -65,6 +65,7 @@ def square_distances(position, mean, squared):
             squared[lane] = fma(difference, difference, squared[lane])
 
 
+@recorded("mixtures")
 def gaussian_mixture(means: Any, variance: Any, weights: Sequence[float] | None = None, *, name: str = "") -> Target:
     """Mixture Σ w_k N(μ_k, Σ_k): means (components, dim), weights (components,), equal where not given.
 
@@ -93,11 +94,13 @@ def gaussian_mixture(means: Any, variance: Any, weights: Sequence[float] | None 
     return with_mixture_truth(target, centres, covariances, shares)
 
 
+@recorded("mixtures")
 def unequal_pair() -> Target:
     """0.4 N(−6, 1) + 0.6 N(4, 1), with a barrier of 12 nats between two modes. Source: CSGLD (2020); ICSGLD, D.5."""
     return gaussian_mixture([[-6.0], [4.0]], 1.0, [0.4, 0.6], name="unequal_pair")
 
 
+@recorded("mixtures")
 def three_on_a_line() -> Target:
     """0.3 N(−10, 1) + 0.4 N(0, 1.5²) + 0.3 N(11, 1): three modes on −20 … 20, density below 0.2.
 
@@ -106,6 +109,7 @@ def three_on_a_line() -> Target:
     return gaussian_mixture([[-10.0], [0.0], [11.0]], [1.0, 2.25, 1.0], [0.3, 0.4, 0.3], name="three_on_a_line")
 
 
+@recorded("mixtures")
 def five_spots() -> Target:
     """Five Gaussians of variance 0.5, one at the origin of weight 0.2 and four at (±5, ±5), of 0.1, 0.2, 0.2 and 0.3.
 
@@ -115,6 +119,7 @@ def five_spots() -> Target:
     return gaussian_mixture(means, 0.5, [0.2, 0.1, 0.2, 0.2, 0.3], name="five_spots")
 
 
+@recorded("mixtures")
 def six_petals() -> Target:
     """Six Gaussians of equal weight on the circle of radius 6, standard deviations 1.2 along the radius and 0.4 across.
 

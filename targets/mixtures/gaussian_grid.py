@@ -7,11 +7,12 @@ import numpy as np
 
 from toolkit._compiler import inlined
 from toolkit.maths.elementary import exp_share, fma, log_of_normal, select
-from toolkit.problem import Target
+from toolkit.problem import Target, recorded
 
 from .truth import with_mixture_truth
 
 
+@recorded("mixtures")
 def gaussian_grid25() -> Target:
     """25 Gaussians of equal weight and variance 0.03, at {−4, −2, 0, 2, 4}², normalised.
 

@@ -16,7 +16,7 @@ from numba import types
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.boundaries.polygon import nearest_points, polygon_domain, signed_distance
 from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence, shown
-from toolkit.problem import Domain, check_points, is_inside
+from toolkit.problem import Domain, check_points, is_inside, shows_call
 
 from ..arrays import Array, Bools
 from ..truth.rejection import accepted, generator
@@ -125,6 +125,7 @@ class Shape:
         if self.curve_area is not None:
             check_number("curve_area", self.curve_area, above=0.0)
 
+    @shows_call
     def __repr__(self) -> str:
         """Its name and size: some have 8,192 vertices."""
         return f"<Shape {self.name!r} of {sum(map(len, self.rings))} vertices>"

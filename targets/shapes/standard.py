@@ -3,11 +3,13 @@
 import numpy as np
 
 from toolkit.errors import check_count, check_number, check_scale
+from toolkit.problem import recorded
 
 from ..arrays import Array
 from .planar import MAX_VERTICES, VERTICES, Shape, curve, polygon_of
 
 
+@recorded("shapes")
 def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
     """r(t) = radius (sin 2πpt + offset) / 3.5 at angle 2πt, with p = petals.
 
@@ -25,6 +27,7 @@ def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_verti
     return curve("flower", function, n_vertices=n_vertices, area=np.pi * scale**2 * (offset**2 + 0.5))
 
 
+@recorded("shapes")
 def heart(*, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
     """x = radius/10 · 16 sin³ 2πt, y = radius/10 · (13 cos 2πt − 5 cos 4πt − 2 cos 6πt − cos 8πt).
 
@@ -40,6 +43,7 @@ def heart(*, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
     return curve("heart", function, n_vertices=n_vertices, area=180.0 * np.pi * scale**2)
 
 
+@recorded("shapes")
 def polygon(*, sides: int = 8, radius: float = 2.0) -> Shape:
     """The regular polygon with circumradius ``radius`` and its first vertex at (0, radius).
 
@@ -52,6 +56,7 @@ def polygon(*, sides: int = 8, radius: float = 2.0) -> Shape:
     return Shape("polygon", shape.rings, 0.5 * sides * radius**2 * np.sin(2.0 * np.pi / sides))
 
 
+@recorded("shapes")
 def cross(*, radius: float = 2.0) -> Shape:
     """A cross of 12 vertices: arms of half-length radius · sin 72° and half-width radius · sin 18°.
 
@@ -65,6 +70,7 @@ def cross(*, radius: float = 2.0) -> Shape:
     return Shape("cross", shape.rings, 4.0 * short * (2.0 * long - short))
 
 
+@recorded("shapes")
 def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
     """A star of ``points`` tips at ``radius``, the first at (0, radius), with notches at radius (1 − depth) between.
 
@@ -80,6 +86,7 @@ def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
     return Shape("star", shape.rings, points * radius * notch * np.sin(np.pi / points))
 
 
+@recorded("shapes")
 def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTICES) -> Shape:
     """{x: inner ≤ |x| ≤ radius}, both circles as polygons of ``n_vertices``. Area π (radius² − inner²).
 
@@ -93,6 +100,7 @@ def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTIC
     return Shape("annulus", shape.rings, np.pi * (radius**2 - inner**2))
 
 
+@recorded("shapes")
 def ell(*, radius: float = 2.0) -> Shape:
     """An L: the square of half-side ``radius`` about 0 without its upper right quarter. Area 3 radius²."""
     radius = check_scale("radius", radius)

@@ -13,6 +13,7 @@ from .._compiler.argument_pack import call_part
 from .._compiler.decorators import kernel
 from ..errors import check_choice, check_count, check_number, shown
 from ..maths.elementary import fma, select
+from ..problem.call_text import call_text
 
 __all__ = ["Boundary", "ignore", "penalise", "penalise_as_printed", "reflect", "reject"]
 
@@ -33,6 +34,11 @@ class Boundary:
     kind: str
     coefficient: float = 0.0
     max_bounces: int = 0
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        numbers = {"coefficient": self.coefficient, "max_bounces": self.max_bounces}
+        return call_text(f"boundaries.{self.kind}", globals()[self.kind], {k: v for k, v in numbers.items() if v})
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)

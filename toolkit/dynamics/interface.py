@@ -44,6 +44,11 @@ class Dynamics(NamedTuple):
     check: Callable[..., None] | None = None
     scales: bool = False
 
+    def __repr__(self) -> str:
+        """Its name and numbers."""
+        numbers = f" with {', '.join(f'{number:g}' for number in self.parameters)}" if self.parameters else ""
+        return f"<Dynamics {self.name!r}{numbers}>"
+
     def __reduce__(self) -> Any:
         return reduced(self)
 

@@ -1,5 +1,6 @@
 """Problems: a target with its domain and truth, from block functions, point functions or Python callables."""
 
+from .call_text import recorded, shows_call
 from .definition import (
     Domain,
     EnergyAccuracy,
@@ -35,5 +36,7 @@ __all__ = [
     "raises",
     "reason",
     "rebind",
+    "recorded",
+    "shows_call",
     "with_item",
 ]

@@ -16,6 +16,7 @@ from .._compiler.pickling import HoldsFunctions, reduced
 from .._compiler.signatures import DOMAIN, TARGET
 from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text, is_a, shown
 from ..maths.philox import MAX_DIM
+from .call_text import shows_call
 from .math_substitution import raises
 
 
@@ -262,6 +263,11 @@ class Target(HoldsFunctions):
     spread: Spread | None = None
     lane_by_lane: bool = False
 
+    @shows_call
+    def __repr__(self) -> str:
+        """The call that made it, or its name and dimension."""
+        return f"<Target {self.name!r} of dimension {self.dim}>"
+
     def __post_init__(self) -> None:
         check_text("name", self.name)
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
@@ -331,6 +337,12 @@ class Problem(HoldsFunctions):
     target: Target
     domain: Domain | None = None
     truth: Truth | None = None
+
+    @shows_call
+    def __repr__(self) -> str:
+        """The call that made it, or its target and its domain's name."""
+        where = "" if self.domain is None else f" in {self.domain.name!r}"
+        return f"<Problem {self.target!r}{where}>"
 
     def __post_init__(self) -> None:
         if not isinstance(self.target, Target):

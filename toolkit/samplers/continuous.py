@@ -4,10 +4,12 @@ from .. import dynamics as moves
 from .. import tempering as temper
 from ..boundaries.rules import Boundary, ignore
 from ..errors import check_deviation, check_flag
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant
 from .sampler import Number, Sampler, shared
 
 
+@recorded("samplers")
 def tact_hmc(
     step_size: Number = 1.5e-3,
     *,

@@ -7,11 +7,13 @@ from .. import tempering as temper
 from ..boundaries.rules import Boundary, ignore
 from ..errors import check_count
 from ..maths.philox import MAX_REPLICAS
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant
 from ..tempering.contour_tempering import Partition, StepDecay, step_decay
 from .sampler import Number, Sampler, shared
 
 
+@recorded("samplers")
 def csgld(
     step_size: Number = 3e-3,
     *,
@@ -42,6 +44,7 @@ def csgld(
     )
 
 
+@recorded("samplers")
 def icsgld(
     step_size: Number = 3e-3,
     *,
@@ -74,6 +77,7 @@ def icsgld(
     )
 
 
+@recorded("samplers")
 def icsghmc(
     step_size: Number = 3e-3,
     *,

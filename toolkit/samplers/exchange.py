@@ -5,11 +5,13 @@ from dataclasses import replace
 from .. import dynamics as moves
 from .. import tempering as temper
 from ..boundaries.rules import Boundary, ignore, reflect
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant
 from ..tempering.exchange import Correction
 from .sampler import Sampler, Values
 
 
+@recorded("samplers")
 def resgld(
     step_sizes: Values = (5e-4, 1.5e-3),
     *,
@@ -45,6 +47,7 @@ def resgld(
     )
 
 
+@recorded("samplers")
 def r2sgld(
     step_sizes: Values = (5e-4, 1.5e-3),
     *,
@@ -81,6 +84,7 @@ def r2sgld(
     return replace(sampler, name="r2sgld")
 
 
+@recorded("samplers")
 def r2sghmc(
     step_sizes: Values = (5e-4, 1.5e-3),
     *,
@@ -118,6 +122,7 @@ def r2sghmc(
     return replace(sampler, name="r2sghmc", dynamics=friction_and_noise)
 
 
+@recorded("samplers")
 def pt_mala(
     step_sizes: Values = (0.1, 0.1, 0.1, 0.1),
     *,
@@ -150,6 +155,7 @@ def pt_mala(
     return replace(sampler, name="pt_mala", dynamics=moves.mala())
 
 
+@recorded("samplers")
 def pt_hmc(
     step_sizes: Values = (0.2, 0.2, 0.2, 0.2),
     *,
@@ -181,6 +187,7 @@ def pt_hmc(
     )  # fmt: skip
 
 
+@recorded("samplers")
 def pt_baoab(
     step_sizes: Values = (0.04, 0.04, 0.04, 0.04),
     *,

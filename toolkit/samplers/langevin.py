@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from .. import dynamics as moves
 from ..boundaries.rules import Boundary, ignore
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant, cosine_cycles
 from .sampler import Number, Sampler, shared
 
 
+@recorded("samplers")
 def sgld(
     step_size: Number = 3e-3,
     *,
@@ -31,6 +33,7 @@ def sgld(
     )
 
 
+@recorded("samplers")
 def psgld(
     step_size: Number = 0.01,
     *,
@@ -59,6 +62,7 @@ def psgld(
     )
 
 
+@recorded("samplers")
 def sghmc(
     step_size: Number = 0.01,
     *,
@@ -86,6 +90,7 @@ def sghmc(
     )
 
 
+@recorded("samplers")
 def sgnht(
     step_size: Number = 0.01,
     *,
@@ -113,6 +118,7 @@ def sgnht(
     )
 
 
+@recorded("samplers")
 def cyclical_sgld(
     step_size: Number = 0.09,
     *,
@@ -137,6 +143,7 @@ def cyclical_sgld(
     return replace(sampler, name="cyclical_sgld")
 
 
+@recorded("samplers")
 def cyclical_sghmc(
     step_size: Number = 0.09,
     *,

@@ -2,10 +2,12 @@
 
 from .. import dynamics as moves
 from ..boundaries.rules import Boundary, ignore
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant
 from .sampler import Number, Sampler, shared
 
 
+@recorded("samplers")
 def mala(
     step_size: Number = 0.1,
     *,
@@ -28,6 +30,7 @@ def mala(
     )
 
 
+@recorded("samplers")
 def hmc(
     step_size: Number = 0.2,
     *,

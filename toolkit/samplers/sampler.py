@@ -1,7 +1,7 @@
 """A sampler: one point of dynamics × schedule × tempering × boundary × gradient noise, and which points make sense."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..errors import (
     shown,
 )
 from ..maths.philox import MAX_REPLICAS
+from ..problem.call_text import call_text, shows_call
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
 from ..tempering.interface import no_tempering
@@ -65,6 +66,11 @@ class Sampler:
     gradient_noise: float = 0.0
     energy_noise: float = 0.0
     scale: Sequence[Any] | NDArray[np.float64] | None = None
+
+    @shows_call
+    def __repr__(self) -> str:
+        """The call that made it, or what it is made of and is not by default."""
+        return call_text("Sampler", type(self), {one.name: getattr(self, one.name) for one in fields(self)})
 
     def __post_init__(self) -> None:
         check_text("name", self.name)

@@ -5,10 +5,12 @@ from .. import tempering as temper
 from ..boundaries.rules import Boundary, ignore
 from ..errors import check_count
 from ..maths.philox import MAX_REPLICAS
+from ..problem.call_text import recorded
 from ..schedules import Schedule, constant
 from .sampler import Number, Sampler, shared
 
 
+@recorded("samplers")
 def svgd(
     step_size: Number = 3e-3,
     *,

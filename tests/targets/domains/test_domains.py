@@ -257,7 +257,7 @@ BAD = {
         lambda: domains.half_spaces([[1e-300, 0]], [1e300]),
         r"offsets / \|normals\| must be finite, got inf",
     ),
-    "a list": (lambda: domains.intersection([domains.simplex(2)]), r"got \[<Convex 'simplex' of 2 dimensions>\]"),
+    "a list": (lambda: domains.intersection([domains.simplex(2)]), r"got \[domains.simplex\(2\)\]"),
     "points of words": (lambda: domains.simplex(2).contains("a"), "points must be an array of real numbers, got 'a'"),
     "ragged points": (lambda: domains.simplex(2).distance([[0], [1, 2]]), "points must be an array of numbers, got"),
     "points": (lambda: domains.simplex(2).distance([[0.0]]), r"points must have shape \(n, 2\), got \(1, 1\)"),
