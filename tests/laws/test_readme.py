@@ -1,28 +1,58 @@
-"""The README's code runs as written, in order, and says what is true."""
+"""The code of the README, the tour and the pages beside it runs as written, in order, and says what is true."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))}
 
 
-def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
+def blocks_of(page):
+    """The page's code."""
+    return re.findall(r"```python\n(.*?)```", PAGES[page], re.S)
+
+
+def test_the_readmes_code_runs_twice_in_a_folder(capsys, tmp_path, monkeypatch):
+    """The second time from what the first has kept."""
+    monkeypatch.chdir(tmp_path)
+    runs = []
+    for _ in range(2):
+        names = {}
+        for block in blocks_of("README"):
+            exec(compile(block, "README.md", "exec"), names)
+        runs.append(names["run"])
+        assert not names["run"].warnings
+        assert not names["good"].warnings
+    assert (runs[0].draws == runs[1].draws).all()
+    assert runs[0].draws.shape == (10, 40_000, 2)
+    assert names["mine"].draws.shape[-1] == 2
+    assert set(names["found"].sparse.support) == {"dx:x", "dx:y", "dy:x", "dy:y", "dy:xz", "dz:z", "dz:xy"}
+    assert capsys.readouterr().out.count("agrees with differences at 16 points") == 2
+
+
+@pytest.mark.parametrize("page", ["guarantees", "speed"])
+def test_the_code_of_a_page_runs_as_written(page, capsys):
+    names = {}
+    for block in blocks_of(page):
+        exec(compile(block, f"{page}.md", "exec"), names)
+    assert names["report"].passed if page == "guarantees" else names["alone"].draws.shape == (1, 10_000, 2)
+
+
+def test_the_tours_code_runs_as_written(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
-    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 21
+    blocks = blocks_of("tour")
+    assert len(blocks) == 19
     names = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+        exec(compile(block, "tour.md", "exec"), names)
     run = names["run"]
     assert run.draws.shape == (10, 40_000, 2)
     for same in (names["whole"], names["again"]):
         assert (same.draws == run.draws).all()
-    assert names["part"].draws.shape == (10, 10_000, 2)
     assert names["tree"]["posterior"]["x"].shape == run.draws.shape
     assert (names["gathered"].accumulated["kl"].kl[:, 1] < names["gathered"].accumulated["kl"].kl[:, 0]).all()
-    assert names["report"].passed
     assert names["problem"].contains(run.draws.reshape(-1, 2)).all()
     assert names["problem"].contains(names["walls"].draws.reshape(-1, 2)).all()
     assert 20_000 < names["worth"] < 40_000
@@ -41,13 +71,24 @@ def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     pelts = dict(zip(names["table"].names, names["table"].mean, strict=True))
     assert pelts["alpha"] == pytest.approx(0.547, abs=0.02)
     assert pelts["sd(lynx)"] == pytest.approx(0.251, abs=0.02)
-    assert names["alone"].draws.shape == (1, 10_000, 2)
     printed = capsys.readouterr().out
-    assert printed.count("agrees with differences at 16 points") == 5
+    assert printed.count("agrees with differences at 16 points") == 4
     assert "\nThe gradient has the wrong sign: a step along −gradient raises the energy." in printed
 
 
-def test_files_it_names_exist():
-    root = Path(__file__).resolve().parents[2]
-    for name in re.findall(r"\]\((docs/[^)]+)\)", README) + re.findall(r"(figures/\w+\.py)", README):
-        assert (root / name).exists(), name
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_lead_to_files(page):
+    folder = ROOT if page == "README" else ROOT / "docs"
+    for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page]):
+        assert (folder / name).exists(), name
+
+
+def test_the_readme_is_short_and_leads_to_every_page():
+    assert PAGES["README"].count("\n") <= 150
+    reached = {page: set(re.findall(r"\]\((?:docs/)?(\w+)\.md", text)) for page, text in PAGES.items()}
+    found, left = {"README"}, ["README"]
+    while left:
+        new = (reached[left.pop()] & PAGES.keys()) - found
+        found |= new
+        left += new
+    assert found == PAGES.keys()

@@ -162,6 +162,6 @@ def test_nothing_to_report_is_an_error(tmp_path):
         write_report(tmp_path)
 
 
-def test_the_readme_names_every_script():
-    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
-    assert [name for name in names() if f"`{name}`" not in readme] == []
+def test_the_page_of_figures_names_every_script():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert [name for name in names() if f"`{name}`" not in page] == []
