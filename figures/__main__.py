@@ -154,11 +154,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 cli.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
             if options.backend == "cuda" and (refusal := gpu_refusal()):
                 cli.error(refusal)
-            failed = run_all(list(dict.fromkeys(options.names)) or names(), options)
+            chosen = list(dict.fromkeys(options.names)) or names()
+            failed = run_all(chosen, options)
+            print(
+                f"{len(chosen) - len(failed)} of {len(chosen)} figures are in {folder_of(options.out, options.quick)}"
+            )
         if options.command in ("report", "all"):
             failed |= report_on(folder_of(options.out, options.quick))
     except KeyboardInterrupt:
-        print("interrupted: figures that were finished are kept", file=sys.stderr)
+        print("interrupted: figures that were finished are kept, and are not measured again", file=sys.stderr)
         return 130
     if failed:
         print(*(f"{name}: {error}" for name, error in failed.items()), sep="\n", file=sys.stderr)

@@ -21,7 +21,7 @@ ABOUT = (
 
 
 class Entry(NamedTuple):
-    """A figure that has been produced. current: by the present sources. small: in its quick version."""
+    """A figure that has been produced. current: by the present sources. small: quick, of too few draws for verdicts."""
 
     script: Script
     measured: Measured
@@ -43,10 +43,16 @@ class Contents(NamedTuple):
         return [entry for entry in self.entries if entry.script.paper == paper]
 
     @property
-    def verdicts(self) -> dict[str, int]:
-        """How many numbers got each verdict."""
-        found = [claim.verdict for entry in self.entries for claim in entry.claims]
-        return {verdict: found.count(verdict) for verdict in VERDICTS}
+    def judged(self) -> list[Entry]:
+        """The entries whose numbers get verdicts."""
+        return [entry for entry in self.entries if not entry.small]
+
+    @property
+    def verdicts(self) -> str:
+        """How many numbers got each verdict, in a sentence; "" where none are judged."""
+        found = [claim.verdict for entry in self.judged for claim in entry.claims]
+        counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in found)
+        return f"Of {len(found)}: {counts}." if found else ""
 
 
 def gather(folder: Path) -> Contents:
@@ -129,11 +135,14 @@ def settings(entry: Entry) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def comparison(
     entries: list[Entry], *, named: bool = False, verdicts: Sequence[str] = VERDICTS
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the table of numbers with one of ``verdicts``; ``named``: the figure's name in front."""
+    """Head and rows of the table of numbers with one of ``verdicts``; ``named``: the figure's name in front.
+
+    Numbers of quick versions stand there without a verdict.
+    """
     head = ("number", "printed", "ours ± standard error", "ratio", "verdict", "why")
     rows = [
         (*((entry.script.name,) if named else ()), claim.what, printed(claim), with_error(claim.ours, claim.error),
-         number(claim.ratio), claim.verdict, claim.why)
+         number(claim.ratio), *(("", "") if entry.small else (claim.verdict, claim.why)))
         for entry in entries
         for claim in entry.claims
         if claim.verdict in verdicts
@@ -148,7 +157,7 @@ def notes(contents: Contents) -> list[str]:
     if stale:
         found.append(f"Made by earlier sources than those of today: {', '.join(stale)}.")
     if any(entry.small for entry in contents.entries):
-        found.append("Small versions, for a quick look: their numbers are not those of the full ones.")
+        found.append("Small versions, for a quick look: of too few draws to be judged, so that there are no verdicts.")
     if contents.missing:
         found.append(f"Not produced yet: {', '.join(contents.missing)}.")
     return found

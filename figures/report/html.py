@@ -35,7 +35,6 @@ WORDS = {"number": "what", "why": "why", "printed": "printed"}
 def page(contents: Contents) -> str:
     """The whole page."""
     parts = [paper_section(paper, contents) for paper in PAPERS if contents.of_paper(paper)]
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in contents.verdicts.items() if count)
     note_texts = "".join(f"<p class='differs'>{escape(note)}</p>" for note in notes(contents))
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
@@ -43,10 +42,10 @@ def page(contents: Contents) -> str:
         f"<title>Five papers, printed and computed</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{note_texts}"
         f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
-        f"<h2 id='numbers'>All numbers</h2>\n<p>Of {sum(contents.verdicts.values())}: {escape(counts)}.</p>\n"
-        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1]))}\n"
+        f"<h2 id='numbers'>All numbers</h2>\n<p>{escape(contents.verdicts)}</p>\n"
+        f"{table(*comparison(contents.judged, named=True, verdicts=VERDICTS[:-1]))}\n"
         "<details><summary>Numbers of ours that the papers do not print</summary>"
-        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[-1:]))}</details>\n"
+        f"{table(*comparison(contents.judged, named=True, verdicts=VERDICTS[-1:]))}</details>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )

@@ -9,17 +9,16 @@ from .contents import ABOUT, Contents, Entry, comparison, cost, notes, settings
 
 def markdown(contents: Contents) -> str:
     """The whole text."""
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in contents.verdicts.items() if count)
     parts = [
         "# Five papers, printed and computed",
         ABOUT,
         *notes(contents),
         f"{contents.machine}.",
         "## All numbers",
-        f"Of {sum(contents.verdicts.values())}: {counts}.",
-        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1])),
+        contents.verdicts,
+        table(*comparison(contents.judged, named=True, verdicts=VERDICTS[:-1])),
         "Numbers of ours that the papers do not print:",
-        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[-1:])),
+        table(*comparison(contents.judged, named=True, verdicts=VERDICTS[-1:])),
     ]
     for paper, title in PAPERS.items():
         entries = contents.of_paper(paper)

@@ -12,12 +12,18 @@ from matplotlib.transforms import Bbox
 
 from toolkit.errors import check_flag, check_instance, check_text, is_sequence, package_root, shown
 
-OUT = package_root(__name__) / "out"
+
+def usual_folder(package: Path) -> Path:
+    """``out`` in the package's own folder in a clone; of an installed package, a folder where the user is."""
+    return package / "out" if (package.parent / "pyproject.toml").is_file() else Path("manymodes_figures")
+
+
+OUT = usual_folder(package_root(__name__))
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
 
 
 def folder_of(out: Path | None, quick: bool) -> Path:
-    """``out``, or where it is None figures/out, and for quick versions, which never replace full ones, quick in it."""
+    """``out``, or where it is None ``OUT``, and for quick versions, which never replace full ones, quick in it."""
     return out or (OUT / "quick" if quick else OUT)
 
 

@@ -156,16 +156,21 @@ def produce(
         data = as_data(found.module.measure(study))
         measured = Measured(data, study.records, time.perf_counter() - started)
         cached_data.store(path, key, measured)
-    return Product(found, measured, draw_and_save(found, measured.data, out, pdf=not quick), reused)
+    return Product(found, measured, draw_and_save(found, measured.data, out, quick=quick), reused)
 
 
-def draw_and_save(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Path]:
-    """Draw without a screen, in the project's style; the paths of the picture and the table."""
+def draw_and_save(found: Script, data: Data, out: Path, *, quick: bool = False) -> list[Path]:
+    """Draw without a screen, in the project's style; the paths of the picture and the table.
+
+    quick: write that word across the picture, and make no PDF.
+    """
     matplotlib.use("Agg")
     with paper_style():
         figure: Figure = found.module.draw(data)
         table: Sequence[dict[str, Any]] = found.module.table(data)
-        return save(figure, table, out, found.name, pdf=pdf)
+        if quick:
+            figure.text(0.5, 0.5, "QUICK", fontsize=60, color="0.4", alpha=0.25, rotation=20, ha="center", va="center")
+        return save(figure, table, out, found.name, pdf=not quick)
 
 
 def run_script(file: str) -> None:

@@ -69,12 +69,13 @@ def test_files_of_every_depth_are_not_the_users(tmp_path):
     assert refusals.is_users(str(tmp_path / "mine.py"))
 
 
-def test_tables_lie_in_their_packages():
-    from figures.scripts.output import OUT
+def test_tables_lie_in_their_packages(tmp_path):
+    from figures.scripts.output import OUT, usual_folder
     from sysid.data import lynx_hare
     from targets.posteriors.logistic_truth import STORE
 
     assert ROOT / "figures" / "out" == OUT
+    assert usual_folder(tmp_path / "figures") == Path("manymodes_figures"), "of an installed package"
     assert STORE.is_relative_to(ROOT / "targets")
     assert STORE.is_file()
     assert len(lynx_hare().times) == 21

@@ -85,7 +85,20 @@ def test_the_page_is_whole_and_loads_nothing(contents):
     assert "width=device-width" in text
 
 
+def in_full(contents):
+    """The same, of full versions."""
+    return contents._replace(entries=[entry._replace(small=False) for entry in contents.entries])
+
+
+def test_numbers_of_quick_versions_get_no_verdict(contents):
+    for text in (page(contents), markdown(contents)):
+        assert not any(word in text for word in ("▲ better", "▼ worse", "Of 5:", "| worse"))
+        assert "0.250 ± 0.010" in text
+    assert "▼ worse" in page(in_full(contents))
+
+
 def test_numbers_stand_beside_each_other(contents):
+    contents = in_full(contents)
     numbers = [row for row in Page(page(contents)).rows if row[:1] in (["figure"], ["r2sgld_fig99"])]
     assert numbers[0] == ["figure", "number", "printed", "ours ± standard error", "ratio", "verdict", "why"]
     assert numbers[1][2:6] == ["0.5", "0.250 ± 0.010", "0.5", "▲ better"]
@@ -111,7 +124,7 @@ def test_both_say_what_is_old_small_or_missing(contents):
 
 
 def test_tables_of_markdown_are_rectangular(contents):
-    lines = [line.replace("\\|", "") for line in markdown(contents).splitlines()]
+    lines = [line.replace("\\|", "") for line in markdown(in_full(contents)).splitlines()]
     widths = {line.count("|") for line in lines if line.startswith("|")}
     assert widths == {8, 7}  # seven columns with the figure's name, or of runs, or six
     assert "![r2SGLD (2024), figure 99: A < B" in markdown(contents)

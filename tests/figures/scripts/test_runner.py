@@ -186,6 +186,7 @@ def test_one_that_fails_does_not_stop_the_others(scripts, capsys):
     said = capsys.readouterr()
     assert [line.split()[0] for line in measured()] == ["csgld_fig1", "csgld_fig2", "csgld_fig10"]
     assert "csgld_fig2 failed" in said.out
+    assert said.out.endswith(f"2 of 3 figures are in {out}\n")
     assert "ZeroDivisionError" in said.out
     assert said.err.rstrip().endswith("csgld_fig2: ZeroDivisionError: division by zero\nfailed: csgld_fig2")
     assert [line for line in said.out.splitlines() if " of 3: " in line] == [
@@ -274,7 +275,7 @@ def test_ctrl_c_is_a_word_and_a_status(scripts, capsys, tmp_path):
     path = tmp_path / "figures" / "csgld_fig2.py"
     path.write_text(path.read_text().replace("1 / 0", "raise KeyboardInterrupt"))
     assert run(scripts[0]) == 130
-    assert capsys.readouterr().err == "interrupted: figures that were finished are kept\n"
+    assert capsys.readouterr().err == "interrupted: figures that were finished are kept, and are not measured again\n"
     assert len(scripts[1]()) == 2
 
 

@@ -179,7 +179,7 @@ def test_ctrl_c_ends_all_without_a_word_from_the_children(scripts, to_all):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert out.splitlines() == ["1 of 3: csgld_fig1", "2 of 3: csgld_fig2"]
-    assert err == "interrupted: figures that were finished are kept\n"
+    assert err == "interrupted: figures that were finished are kept, and are not measured again\n"
     assert len(children) == 2
     assert not any(map(is_running, children))
     assert not any(path.exists() for path in partial)
