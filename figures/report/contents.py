@@ -10,6 +10,7 @@ from toolkit._compiler import environment
 from ..scripts.cached_data import Measured, read
 from ..scripts.claims import VERDICTS, Claim
 from ..scripts.runner import Script, names, script
+from ..scripts.statistics import with_error
 
 ABOUT = (
     "Every low-dimensional figure and table of five papers, computed by this project. Printed numbers stand beside "
@@ -87,17 +88,6 @@ def claims_of(known: Script, measured: Measured, current: bool) -> list[Claim]:
 def number(value: float) -> str:
     """A number as a person writes it; a dash for nan."""
     return "–" if math.isnan(value) else f"{value:.4g}"
-
-
-def with_error(value: float, error: float) -> str:
-    """``value ± error``, with two digits of the error; the bare value where there is next to none."""
-    if not error > 1e-6 * abs(value):
-        return f"{value:.6g}"
-    exponent = math.floor(math.log10(max(abs(value), error)))
-    if abs(exponent) >= 5:
-        return f"({with_error(value / 10.0**exponent, error / 10.0**exponent)})·10^{exponent}"
-    digits = max(0, 1 - math.floor(math.log10(error)))
-    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def printed(claim: Claim) -> str:

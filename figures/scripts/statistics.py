@@ -1,5 +1,6 @@
 """Numbers with standard errors, from independent chains."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,17 @@ def ratio_and_error(numerator: tuple[float, float], denominator: tuple[float, fl
     """Ratio of two independent numbers given with errors, and its error to first order."""
     value = numerator[0] / denominator[0]
     return float(value), float(abs(value) * np.hypot(numerator[1] / numerator[0], denominator[1] / denominator[0]))
+
+
+def with_error(value: float, error: float) -> str:
+    """``value ± error``, with two digits of the error; the bare value where there is next to none."""
+    if not error > 1e-6 * abs(value):
+        return f"{value:.6g}"
+    exponent = math.floor(math.log10(max(abs(value), error)))
+    if abs(exponent) >= 5:
+        return f"({with_error(value / 10.0**exponent, error / 10.0**exponent)})·10^{exponent}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def mode_weight_errors(truth: Truth, draws: Any, weights: Any = None) -> Array:

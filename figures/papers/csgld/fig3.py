@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, density, run_script
 from figures.plots import style
-from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error
+from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error, with_error
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
@@ -120,7 +120,7 @@ def draw(data: Data) -> Figure:
         for axes, source, label in zip(row, sources, ("truth", *SHOWN), strict=True):
             image = density(source, axes, x_edges=EDGES, y_edges=EDGES, highest=highest)
             describe(axes, data, name, label)
-        row[0].set_ylabel(f"{name}\n$x_2$")
+        row[0].set_ylabel(f"$x_2$ ({name})")
         figure.colorbar(image, ax=row, label="density", shrink=0.75, pad=0.01, extend="max")
     for axes, letter, label in zip(panels[0], "abcdef", ("truth", *SHOWN), strict=True):
         axes.set_title(f"({letter}) {label}".replace(", ", ",\n").replace(" (ours", "\n(ours"), fontsize=7)
@@ -131,11 +131,11 @@ def describe(axes: Axes, data: Data, name: str, label: str) -> None:
     """Write the two numbers of a method, or the truth's floor, below its panel."""
     which = "independent draws" if label == "truth" else label
     lines = [
-        f"{short} {mean:.3f} ± {error:.1g}"
+        f"{short} {with_error(mean, error)}"
         for short, key in (("KL", "kl"), ("L1", "l1"))
         for mean, error in [mean_and_error(data[f"{key}_{name}"][METHODS.index(which)])]
     ]
-    axes.set_xlabel("\n".join(["exact draws:" if label == "truth" else "", *lines]).strip(), fontsize=6)
+    axes.set_xlabel("\n".join(["$x_1$", *(["exact draws:"] if label == "truth" else []), *lines]), fontsize=6)
     axes.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
 
 

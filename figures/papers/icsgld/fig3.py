@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, density, run_script
 from figures.papers.icsgld.rugged_box import BOXED, CELLS, EVALUATIONS, methods, run_method
 from figures.plots import style
-from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error
+from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error, with_error
 from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.maths.seeds import REPEAT, derived_seed
@@ -97,8 +97,8 @@ def draw(data: Data) -> Figure:
 def describe(axes: Axes, data: Data, which: int) -> None:
     """The two numbers of a method, below its panel; of the independent draws, the last, below the truth."""
     (kl, kl_error), (l1, l1_error) = mean_and_error(data["kl"][which]), mean_and_error(data["l1"][which])
-    first = "exact draws:\n" if which < 0 else ""
-    axes.set_xlabel(f"{first}KL {kl:.3f} ± {kl_error:.1g}\nL1 {l1:.3f} ± {l1_error:.1g}", fontsize=7)
+    first = "$x_1$\n" + ("exact draws:\n" if which < 0 else "")
+    axes.set_xlabel(f"{first}KL {with_error(kl, kl_error)}\nL1 {with_error(l1, l1_error)}", fontsize=7)
 
 
 def table(data: Data) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from toolkit.samplers import Sampler
 
 from ...arrays import Array
 from ...plots import style
+from ...scripts.statistics import with_error
 from ...scripts.study import Data, Study
 
 # The two identification experiments of the r2SGLD paper, section 4.1, A.1 and A.2, for figures 3, 4 and 6 to 9.
@@ -230,7 +231,7 @@ def posterior_panel(axes: Axes, data: Data, m: int, k: int) -> None:
     axes.axvline(system.usual[k], color="0.55", linewidth=1.0, zorder=1)
     modes = data["modes"][m, :, k]
     axes.plot(modes, np.full(len(modes), 0.03 * exact.max()), "|", color=style.MEDIUM, markersize=6)
-    label = f"mode {modes.mean():.4g} ± {modes.std(ddof=1):.2g}"
+    label = f"mode {with_error(modes.mean(), modes.std(ddof=1))}"
     printed = PRINTED[method].get(parameter) if system.name == "lorenz" else None
     if printed is not None:
         axes.plot(printed, 0.0, "^", color=style.LIGHT, markersize=5, clip_on=False, zorder=4)

@@ -72,8 +72,10 @@ def draw_simulations(data: Data) -> Figure:
         axes.axvline(apart, color="0.4", linestyle=":", linewidth=1.0)
         axes.set(xlim=(0, 20), ylabel=f"x, {method}", yticks=[-15, 0, 15])
         axes.tick_params(labelbottom=i == n - 2)
-        axes.set_title(f"together for {apart:.1f} = {apart * EXPONENT:.1f} Lyapunov times", loc="right", pad=2)
-    axes.set_xlabel("time")
+        axes.set_title(
+            f"together for a time of {apart:.1f} ({apart * EXPONENT:.1f} Lyapunov times)", loc="right", pad=2
+        )
+    axes.set_xlabel("time (of the model, without unit)")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure

@@ -4,7 +4,8 @@ Target, noise and settings of figure 1a; chains start at 0. (a) the first 1,400 
 one candidate per 50 steps), with the histogram of the same draws, and the truth. (b) running means of the thermostats
 s = z/√η of θ and ξ over the first 10⁵ steps: one chain in strong colour, the others pale; dashed: the mean of theorem
 1, c/√η + √η v/2. (c), (d) their histograms over all chains after 10⁴ steps, and the normal law of theorem 1. (e)
-autocorrelation of the draws that count, about the mean and variance of the truth, ± 2 standard errors over chains.
+autocorrelation of the draws that count, about the mean of the truth, ± 2 standard errors over chains (in the table over
+the variance of the truth, so that lag 0 has the ratio of the variances).
 (f) the effective temperature 1/λ(ξ) of one chain over 300 units of time, √η each step.
 
 Theorem 1 is for time steps of no length. The table has the thermostats at a quarter of the time step as well (η/16,
@@ -116,6 +117,7 @@ def draw(data: Data) -> Figure:
     histograms[0].legend(loc="upper right", handlelength=1.8, borderaxespad=0.0)
     lags, heat = lower.subplots(1, 2)
     values = np.array([mean_and_error(row) for row in data["correlations"]])
+    values /= values[0, 0]  # of the draws' own variance
     lags.bar(np.arange(LAGS + 1), values[:, 0], yerr=2.0 * values[:, 1], color="0.7", error_kw={"linewidth": 0.8})
     lags.axhline(0.0, color="black", linewidth=0.6)
     lags.set(xlabel="lag, draws that count", ylabel=r"$\rho$", title="(e) autocorrelation")

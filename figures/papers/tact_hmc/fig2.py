@@ -29,6 +29,7 @@ from figures.papers.tact_hmc.ablations import (
     truth_of,
 )
 from figures.plots import style
+from figures.scripts.statistics import with_error
 from targets import mixtures
 from toolkit.diagnostics import cell_counts
 
@@ -83,7 +84,7 @@ def draw(data: Data) -> Figure:
             panel.tick_params(labelleft=column == 0)
             if column:
                 distance, mean, error = summary(data[f"{name}.modes"][column - 1], data[f"{name}.weights"])
-                panel.set_xlabel(f"weights off {distance:.2f}\nvariance {mean:.3f} ± {error:.3f}", fontsize=7)
+                panel.set_xlabel(f"weights off {distance:.2f}\nvariance {with_error(mean, error)}", fontsize=7)
         panels[0].set(ylabel=r"$\theta_2$", xlabel=r"$\theta_1$")
     return figure
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from figures.report import write_report
-from figures.report.contents import Contents, Entry, gather, with_error
+from figures.report.contents import Contents, Entry, gather
 from figures.report.html import page
 from figures.report.markdown import markdown
 from figures.scripts.cached_data import Measured, store
 from figures.scripts.claims import Claim
 from figures.scripts.runner import Script, names, script
+from figures.scripts.statistics import with_error
 from figures.scripts.study import Record, Study
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
