@@ -46,10 +46,10 @@ from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse
 MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
 SETTLED = 0.3  # change of the mean in the last round, RMS, in standard deviations of the coefficients
+FEWER = 0.7  # of the pieces: so few of those before make another round worth while
 SHORT_PIECES = 16  # of each series, that a sparse posterior is compared with
 UNLIKELY = 0.01  # probability of short pieces that disagree as much: another start is tried
 CONTRADICTED = 1e-6  # the same after it: a warning
-FEWER = 0.7  # of the pieces: so few of those before make another round worth while
 
 
 class Path(NamedTuple):
@@ -206,7 +206,10 @@ def agreement(found: Settled, data: list[Series], problem: WeakProblem) -> float
     if min(len(t.series) for t in whole) < MIN_VALUES * SHORT_PIECES:
         return 1.0
     paths = equal_pieces(whole, SHORT_PIECES).paths(whole, substeps_of(found.fit.paths))
-    there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, found.n_present)
+    try:
+        there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, found.n_present)
+    except ValueError:  # terms that overflow, or values too few for short pieces
+        return 1.0
     if not isinstance(there, FitAt):
         return 1.0
     slope = there.fit.descent

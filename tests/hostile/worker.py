@@ -41,6 +41,9 @@ DOCUMENTED = (
 VAGUE = (ZeroDivisionError, OverflowError, FloatingPointError, np.linalg.LinAlgError, UnicodeError)
 
 
+HAND_ON = (os.path.join("hostile", "calls.py"), os.path.join("problem", "call_text.py"))  # arguments as they came
+
+
 class FoundError(AssertionError):
     """A call that did not end as it must."""
 
@@ -51,7 +54,7 @@ def said_by_us(error: BaseException) -> bool:
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    if code.co_filename == __file__ or code.co_filename.endswith(os.path.join("hostile", "calls.py")):
+    if code.co_filename == __file__ or code.co_filename.endswith(HAND_ON):
         return bool(re.search(r"argument|signature", str(error)))
     raised = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"  # the source may be edited meanwhile
     return raised and code.co_filename.startswith(str(ROOT))
