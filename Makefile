@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Where it is set, as in many containers, each process that tests start would compile all Python sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures test test-slow test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda lint clean
+.PHONY: figures test test-slow test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -39,6 +39,11 @@ bench-all: .venv/installed
 bench-cuda: test-cuda
 	$(BIN)/python -m benchmarks cuda --out benchmarks/out/cuda --minutes 120
 
+# The site, in docs/build; a warning is an error.
+docs: .venv-docs/installed
+	.venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/build
+	@echo "the site is docs/build/index.html"
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,11 +61,16 @@ lint: .venv/installed
 		$$($(PYTHON) -m tests.support.lowest_versions io symbolic shapes data test)
 	@touch $@
 
+.venv-docs/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[docs]'
+	@touch $@
+
 # Other packages, pinned, that the tables of `make bench` compare with; one that does not install is listed as such.
 .venv-peers/installed: benchmarks/peers/pins.txt
 	$(PYTHON) -m benchmarks.peers.install
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-peers .venv-lowest figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-docs .venv-peers .venv-lowest docs/build docs/reference figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,11 +1,13 @@
 """The code of the README, the tour and the pages beside it runs as written, in order, and says what is true."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SITE_ONLY = {"index", "contributing", "changelog"}
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))}
 
 
@@ -91,4 +93,21 @@ def test_the_readme_is_short_and_leads_to_every_page():
         new = (reached[left.pop()] & PAGES.keys()) - found
         found |= new
         left += new
-    assert found == PAGES.keys()
+    assert found == PAGES.keys() - SITE_ONLY
+
+
+def test_the_site_has_every_page():
+    listed = re.findall(r"^([\w/]+)$", "\n".join(re.findall(r"```{toctree}\n(.*?)```", PAGES["index"], re.S)), re.M)
+    assert sorted(listed) == sorted({*PAGES.keys() - {"README", "index"}, "reference/index"})
+
+
+def test_the_reference_has_every_public_name():
+    """Each name once: with its module, or with the package where that names it, too."""
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    modules = conf["public_modules"]()
+    text = "".join(conf["page_of"](name, module) for name, module in modules.items())
+    shown = re.findall(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", text, re.M)
+    named = (ROOT / "benchmarks" / "measured" / "public_names.txt").read_text(encoding="utf-8").split()
+    assert len(set(shown)) == len(shown)
+    last = {name.rpartition(".")[2] for name in (*shown, *modules)}
+    assert {name.rpartition(".")[2] for name in named} <= last

@@ -1,0 +1,106 @@
+"""The site: the pages of this folder, and a reference of every public name, made of the docstrings when it is built."""
+
+import importlib
+import inspect
+import re
+import types
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+REFERENCE = HERE / "reference"  # written anew by every build
+PACKAGES = ("toolkit", "targets", "sysid", "figures")
+
+project = "manymodes"
+author = "the maintainers of manymodes"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["build"]
+source_suffix = {".md": "markdown"}
+root_doc = "index"
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]
+nitpicky = False
+autodoc_typehints_format = "short"
+autodoc_member_order = "alphabetical"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+html_theme = "pydata_sphinx_theme"
+html_title = "manymodes"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "show_prev_next": False}
+html_show_sourcelink = False
+
+
+def public_modules() -> dict[str, types.ModuleType]:
+    """The packages, and the modules that they name as public, by the names by which users reach them."""
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        found[package] = module
+        inner = {name: getattr(module, name) for name in module.__all__}
+        found |= {f"{package}.{name}": one for name, one in inner.items() if isinstance(one, types.ModuleType)}
+    return found
+
+
+def members_of(module: types.ModuleType) -> list[str]:
+    """A module's public names, but for modules."""
+    names = [name for name in module.__all__ if not isinstance(getattr(module, name), types.ModuleType)]
+    return sorted(names, key=str.lower)
+
+
+def is_elsewhere(name: str, module: types.ModuleType) -> bool:
+    """Whether a member of a module is documented with its package."""
+    package = importlib.import_module(module.__name__.partition(".")[0])
+    return package is not module and name in package.__all__ and getattr(package, name) is getattr(module, name)
+
+
+def kind_of(value: object) -> str:
+    """The directive that documents a member."""
+    if inspect.isclass(value):
+        return "autoexception" if issubclass(value, BaseException) else "autoclass"
+    return "autofunction" if callable(value) else "autodata"
+
+
+def page_of(name: str, module: types.ModuleType) -> str:
+    """The page of a module: its docstring, and each public name with its signature and docstring."""
+    parts = [f"# {name}", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", ""]
+    for member in members_of(module):
+        kind = kind_of(getattr(module, member))
+        if is_elsewhere(member, module):
+            continue
+        parts.append(f".. {kind}:: {name}.{member}")
+        parts += ["   :members:", ""] if kind in ("autoclass", "autoexception") else [""]
+    return "\n".join([*parts, "```", ""])
+
+
+def escape_signs(_app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Let signs of formulas stand in docstrings, which reStructuredText would read as markup."""
+    if what == "data":  # of a builtin kind: the docstring of its class
+        lines[:] = []
+    for k, line in enumerate(lines):
+        parts = re.split(r"(``.*?``)", line)
+        parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
+        lines[k] = "".join(parts)
+
+
+def write_reference(_app: Any) -> None:
+    """Write a page for each public module, and their list."""
+    REFERENCE.mkdir(exist_ok=True)
+    for old in REFERENCE.glob("*.md"):
+        old.unlink()
+    modules = public_modules()
+    for name, module in modules.items():
+        (REFERENCE / f"{name}.md").write_text(page_of(name, module), encoding="utf-8")
+    rows = [
+        f"| [{name}]({name}.md) | {(inspect.getdoc(module) or '').splitlines()[0]} |"
+        for name, module in modules.items()
+    ]
+    tree = ["```{toctree}", ":hidden:", "", *modules, "```", ""]
+    text = ["# Reference", "", "Every public name.", "", "| module | |", "| --- | --- |", *rows, "", *tree]
+    (REFERENCE / "index.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    """What the build does besides."""
+    app.connect("builder-inited", write_reference)
+    app.connect("autodoc-process-docstring", escape_signs)
