@@ -17,7 +17,8 @@ COLUMN = 3.25  # inches: the width of one of their columns
 DARK, MEDIUM, LIGHT, FOURTH, FIFTH = "#000000", "#0072B2", "#E69F00", "#CC79A7", "#882255"
 COLOURS = (DARK, MEDIUM, LIGHT, FOURTH, FIFTH)
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)), (0, (8, 1.2, 2, 1.2)))
-CYCLE = cycler(color=COLOURS) + cycler(linestyle=DASHES)  # for axes.set_prop_cycle, where lines share a picture
+# For axes.set_prop_cycle, where up to ten lines share a picture: the second five have the colours with other dashes.
+CYCLE = cycler(color=2 * COLOURS) + cycler(linestyle=[*DASHES, *DASHES[1:], DASHES[0]])
 TRUTH: dict[str, Any] = {"color": "0.6", "linewidth": 2.0, "linestyle": "-", "zorder": 1.5}  # a line beneath others
 
 STYLE: dict[str, Any] = {

@@ -55,8 +55,10 @@ def test_colours_differ_in_grey_and_to_the_colour_blind():
 
 def test_the_cycle_of_lines_has_dashes_of_its_own():
     entries = list(style.CYCLE)
-    assert len({str(entry["linestyle"]) for entry in entries}) == len(entries) == 5
-    assert [entry["color"] for entry in entries] == list(style.COLOURS)
+    for five in (entries[:5], entries[5:]):
+        assert len({str(entry["linestyle"]) for entry in five}) == len(five) == 5
+        assert [entry["color"] for entry in five] == list(style.COLOURS)
+    assert len({(entry["color"], str(entry["linestyle"])) for entry in entries}) == 10
     with figures.paper_style():
         axes = plt.subplots()[1]
         assert axes.plot([0, 1], color="red")[0].get_linestyle() == axes.plot([0, 1], color="red")[0].get_linestyle()
