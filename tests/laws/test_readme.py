@@ -82,7 +82,7 @@ def test_the_tours_code_runs_as_written(capsys, tmp_path, monkeypatch):
 def test_links_lead_to_files(page):
     folder = ROOT if page == "README" else ROOT / "docs"
     for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page]):
-        assert (folder / name).exists(), name
+        assert (folder / name).exists() or name == "reference/index.md", name  # which the site's build writes
 
 
 def test_the_readme_is_short_and_leads_to_every_page():
