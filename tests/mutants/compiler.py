@@ -15,14 +15,14 @@ MUTANTS = [
         "toolkit/_compiler/disk_cache.py",
         "if (made_by, stored_key) == (MADE_BY, key) else None",
         "",
-        "tests/toolkit/compiler/test_disk_cache.py -k files_that",
+        "tests/toolkit/compiler/test_disk_cache.py -k files_that -m slow",
     ),
     Mutant(
         "cache: a full disk ends the run",
         "toolkit/_compiler/disk_cache.py",
         "contextlib.suppress(OSError), self._files._open_for_write",
         "contextlib.suppress(KeyError), self._files._open_for_write",
-        "tests/toolkit/compiler/test_disk_cache.py -k without_room",
+        "tests/toolkit/compiler/test_disk_cache.py -k without_room -m slow",
     ),
     Mutant(
         "cache: what is around a callee is not in the key",
