@@ -65,9 +65,9 @@ def page_of(name: str, module: types.ModuleType) -> str:
     """The page of a module: its docstring, and each public name with its signature and docstring."""
     parts = [f"# {name}", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", ""]
     for member in members_of(module):
-        kind = kind_of(getattr(module, member))
         if is_elsewhere(member, module):
             continue
+        kind = kind_of(getattr(module, member))
         parts.append(f".. {kind}:: {name}.{member}")
         parts += ["   :members:", ""] if kind in ("autoclass", "autoexception") else [""]
     return "\n".join([*parts, "```", ""])

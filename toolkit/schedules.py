@@ -5,6 +5,7 @@ Exponentials and cosines are the toolkit's own, whose bits do not depend on the 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class Schedule:
         if self.made_by is None:
             return f"<Schedule {self.name!r}>"
         kind, arguments = self.made_by
-        return call_text(f"schedules.{kind}", globals()[kind], arguments)
+        return call_text(f"schedules.{kind}", signature(globals()[kind]), arguments)
 
     def __reduce__(self) -> Any:
         if self.made_by is None:

@@ -140,6 +140,11 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     return SparseFit(sparse, priors, law, path, fit.noise)
 
 
+def n_present_of(sparse: Sparse) -> float:
+    """Coefficients that are present, on average; 1 at least."""
+    return max(float(sparse.inclusion.sum()), 1.0)
+
+
 class Settled(NamedTuple):
     """A sparse posterior, its priors, the fit near its mean, and whether −log likelihood is nearly quadratic there."""
 
@@ -150,16 +155,11 @@ class Settled(NamedTuple):
     priors: dict[str, Prior]
 
     @property
-    def n_present(self) -> float:
-        """Coefficients that are present, on average."""
-        return max(float(self.sparse.inclusion.sum()), 1.0)
-
-    @property
     def schwarz(self) -> float:
         """Schwarz's approximation of −log evidence, of coefficients and the first states of all pieces."""
         fit = self.fit
         n_rows = sum(len(path.series) for path in fit.paths)
-        return fit.lowest + 0.5 * (self.n_present + len(fit.noise) * len(fit.paths)) * math.log(n_rows)
+        return fit.lowest + 0.5 * (n_present_of(self.sparse) + len(fit.noise) * len(fit.paths)) * math.log(n_rows)
 
 
 def settled(
@@ -207,7 +207,7 @@ def agreement(found: Settled, data: list[Series], problem: WeakProblem) -> float
         return 1.0
     paths = equal_pieces(whole, SHORT_PIECES).paths(whole, substeps_of(found.fit.paths))
     try:
-        there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, found.n_present)
+        there = fit_at(paths, problem, found.sparse.draws.mean(axis=0), found.fit.noise, n_present_of(found.sparse))
     except ValueError:  # terms that overflow, or values too few for short pieces
         return 1.0
     if not isinstance(there, FitAt):
@@ -242,7 +242,7 @@ def fit_near(
     substeps = substeps_of(fit.paths)
     rows = np.linspace(0, len(sparse.draws) - 1, N_DRAWS).astype(np.int64)
     offsets = sparse.draws[rows] - centre
-    n_present = max(float(sparse.inclusion.sum()), 1.0)
+    n_present = n_present_of(sparse)
     limit = MAX_DEPARTURE * 0.5 * n_present
     pieces = first_pieces(whole, model, centre) if n_pieces is None else equal_pieces(whole, n_pieces)
     best: Candidate | None = None

@@ -81,6 +81,8 @@ def test_the_tours_code_runs_as_written(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_links_lead_to_files(page):
     folder = ROOT if page == "README" else ROOT / "docs"
+    for name in re.findall(r"\bfigures/\w+\.py", PAGES[page]):
+        assert (ROOT / name).exists(), name
     for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page]):
         assert (folder / name).exists() or name == "reference/index.md", name  # which the site's build writes
 

@@ -5,6 +5,7 @@ domain.
 """
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,9 @@ class Boundary:
     def __repr__(self) -> str:
         """The call that makes it."""
         numbers = {"coefficient": self.coefficient, "max_bounces": self.max_bounces}
-        return call_text(f"boundaries.{self.kind}", globals()[self.kind], {k: v for k, v in numbers.items() if v})
+        return call_text(
+            f"boundaries.{self.kind}", signature(globals()[self.kind]), {k: v for k, v in numbers.items() if v}
+        )
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)

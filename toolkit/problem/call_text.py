@@ -33,11 +33,11 @@ def argument_text(value: Any) -> str:
     return text if len(text) <= MOST_CHARACTERS or getattr(value, "__module__", None) else f"<{type(value).__name__}>"
 
 
-def call_text(name: str, constructor: Callable[..., Any], arguments: dict[str, Any]) -> str:
-    """The call of a constructor with these arguments, without those that are its defaults."""
+def call_text(name: str, signature: inspect.Signature, arguments: dict[str, Any]) -> str:
+    """The call of what has this signature with these arguments, without those that are its defaults."""
     parts: list[str] = []
     by_position = True
-    for key, parameter in inspect.signature(constructor).parameters.items():
+    for key, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
             parts += map(argument_text, arguments.get(key, ()))
             continue
@@ -73,8 +73,7 @@ def recorded(room: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @functools.wraps(constructor)
         def recording(*given: P.args, **named: P.kwargs) -> T:
             made = constructor(*given, **named)
-            text = call_text(name, constructor, signature.bind(*given, **named).arguments)
-            object.__setattr__(made, "_call", text)
+            object.__setattr__(made, "_call", call_text(name, signature, signature.bind(*given, **named).arguments))
             return made
 
         return recording

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Sampler:
     @shows_call
     def __repr__(self) -> str:
         """The call that made it, or what it is made of and is not by default."""
-        return call_text("Sampler", type(self), {one.name: getattr(self, one.name) for one in fields(self)})
+        return call_text("Sampler", signature(type(self)), {one.name: getattr(self, one.name) for one in fields(self)})
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
