@@ -8,6 +8,7 @@ from .plots import style as style
 from .plots.densities import density
 from .plots.fits import fit
 from .plots.kl_curves import kl_curve
+from .plots.overview import overview
 from .plots.phase_portraits import phase_portrait
 from .plots.posteriors import posterior
 from .plots.style import STYLE, paper_style
@@ -31,6 +32,7 @@ __all__ = [
     "density",
     "fit",
     "kl_curve",
+    "overview",
     "paper_style",
     "phase_portrait",
     "posterior",

@@ -12,7 +12,7 @@ from toolkit.errors import check_array, check_edges, check_instance, check_numbe
 from toolkit.weighting import shares_of
 
 from ..arrays import Array
-from .named_draws import names_of, parameters_of
+from .named_draws import is_identified, names_of, parameters_of
 
 
 def density(
@@ -59,5 +59,5 @@ def density(
             axes.plot(*np.vstack([ring, ring[:1]]).T, color="white", linewidth=0.8)
     if names:
         axes.set(xlabel=axes.get_xlabel() or names[0], ylabel=axes.get_ylabel() or names[1])
-    axes.set_aspect("auto" if names else "equal")
+    axes.set_aspect("auto" if is_identified(source) else "equal")
     return image

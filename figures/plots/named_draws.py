@@ -12,14 +12,22 @@ from ..arrays import Array
 
 
 def names_of(source: Any) -> tuple[str, ...]:
-    """The names of the parameters that a run's draws stand for; none where it is no run of an ``Identification``."""
-    return source.problem.names if is_a(source, Run) and is_a(source.problem, Identification) else ()
+    """Names of the coordinates of a run's draws, or of the parameters that these stand for; () where it has none."""
+    if not is_a(source, Run):
+        return ()
+    problem: Any = source.problem
+    return problem.names if is_identified(source) else problem.target.names or ()
+
+
+def is_identified(source: Any) -> bool:
+    """Whether ``source`` is a run of an ``Identification``, whose draws stand for parameters of other units each."""
+    return is_a(source, Run) and is_a(source.problem, Identification)
 
 
 def parameters_of(run: Run, positions: Array) -> Array:
     """``positions`` (…, q) of a run as parameters, where it is of an ``Identification``; else as they are."""
     problem: Any = run.problem
-    return np.asarray(problem.parameters(positions) if names_of(run) else positions)
+    return np.asarray(problem.parameters(positions) if is_identified(run) else positions)
 
 
 def number_of(coordinate: Any, names: tuple[str, ...], n: int) -> int:

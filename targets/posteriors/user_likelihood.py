@@ -1,6 +1,6 @@
 """The posterior of any data under a user's own likelihood and prior, each one function of one point."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ def posterior(
     refresh_every: int | None = None,
     name: str = "",
     truth: Truth | None = None,
+    names: Sequence[str] | None = None,
 ) -> Target:
     """Posterior of data: U(x) = Σ_i datum(x, data_i) + prior(x), in nats.
 
@@ -46,7 +47,8 @@ def posterior(
     columns), or (data,) for one column. prior: a number σ for N(0, σ² I), ‖x‖²/(2σ²); a function x → (energy,
     gradient) like datum; or None for a flat one.
     What they read, such as global numbers, is what it is now; a later change is seen by the next posterior of them.
-    batch_size, refresh_every: as in ``linear.linear_regression``; the cost of all data is O(data) evaluations.
+    batch_size, refresh_every: as in ``linear.linear_regression``; the cost of all data is O(data) evaluations. names:
+    of the coordinates, as ``toolkit.Target`` has them.
     Raises TypeError or ValueError naming the argument, also where a function does not compile or returns other things.
     """
     dim = check_count("dim", dim, at_least=1, below=2**10)
@@ -65,7 +67,8 @@ def posterior(
     block = posterior_block(datum, prior if callable(prior) else None, dim, rows.shape[1], makes_arrays)
     name = check_text("name", name) or f"posterior({len(rows)} data in {dim}-D)"
     parameters = np.concatenate([shared_numbers(len(rows), n_drawn, refresh, precision), rows.ravel()])
-    return Target(name, dim, block, parameters, batch_rows(dim, n_drawn, refresh), truth, stochastic=n_drawn > 0)
+    rows_needed = batch_rows(dim, n_drawn, refresh)
+    return Target(name, dim, block, parameters, rows_needed, truth, stochastic=n_drawn > 0, names=names)
 
 
 def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tuple[Any, ...]) -> bool:

@@ -91,7 +91,10 @@ def target_of(
         original_names = {str(inner): str(symbol) for symbol, inner in real.items()}
         message = re.sub(r"\b[xp]\d+\b", lambda found: original_names.get(found[0], found[0]), str(error))
         raise type(error)(message) from error
-    return Target(name, len(coordinates), block, values, truth=truth)
+    names = tuple(map(str, coordinates))  # those of symbols that differ in their assumptions alone are equal
+    return Target(
+        name, len(coordinates), block, values, truth=truth, names=names if len(set(names)) == len(names) else None
+    )
 
 
 def check_symbols(sympy: Any, symbols: Any) -> list[Any]:

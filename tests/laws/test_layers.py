@@ -41,6 +41,7 @@ MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglo
 CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolkits"}
 EXTRAS = {
     "mlxtend",
+    "pandas",
     "pyarrow",
     "shapely",
     "sklearn",

@@ -664,7 +664,7 @@ MUTANTS = [
     Mutant(
         "pictures: posteriors of positions",
         "figures/plots/named_draws.py",
-        "problem.parameters(positions) if names_of(run) else positions",
+        "problem.parameters(positions) if is_identified(run) else positions",
         "positions",
         "tests/figures/plots/test_named_draws.py",
     ),

@@ -1,15 +1,18 @@
 """The result of a run: its record, with report, tree of arrays and file; and ``load``."""
 
+import importlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._engine.run_record import RunRecord
+from .report.summary import summary_of
 from .report.text import html_of, text_of, warnings_about
 from .storage import datatree, run_file
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 
@@ -78,6 +81,33 @@ class Run(RunRecord):
     def _repr_html_(self) -> str:
         """The same for notebooks."""
         return html_of(self)
+
+    def summary(self) -> "pandas.DataFrame":
+        """A pandas DataFrame with a row for each coordinate, by name where the problem has names.
+
+        Columns: mean, sd, q05, median, q95 (quantiles), mcse (standard error of the mean), ess (bulk), ess_tail, r_hat;
+        importance weights count. As in ``print(run)`` they are of all draws or, of more than 10⁶ numbers (of ten
+        coordinates), of evenly spaced ones; ``summary.attrs["source"]`` says of which. Without draws they are from
+        accumulators; nan is what those do not know. Where chains have several step sizes, temperatures or targets, the
+        first level of the index is the setting. Of problems of ``sysid.identify`` the rows are parameters.
+        Needs pandas (extra ``data``). Raises ImportError without it; ValueError where there is nothing to summarise.
+        """
+        return summary_of(self)
+
+    def to_inference_data(self, names: Sequence[str] | None = None) -> Any:
+        """The run in the form that the ArviZ which is installed works on: InferenceData before 1.0, then a DataTree.
+
+        names and groups: as ``to_datatree`` has them. Needs ArviZ (extra ``arviz``). Raises ImportError without it, and
+        what ``to_datatree`` raises.
+        """
+        return datatree.for_arviz(self.to_datatree(names))
+
+    def plot(self) -> Any:
+        """A picture of the draws: in the plane their density, else traces and ranks of each coordinate.
+
+        Returns Matplotlib's figure; ``figures.overview`` is the same with options. Raises ValueError without draws.
+        """
+        return importlib.import_module("figures").overview(self)  # a door upwards: figures stands on this package
 
 
 def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:

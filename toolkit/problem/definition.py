@@ -1,6 +1,6 @@
 """A problem: the target to be sampled, its domain if there is one, and its truth."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -234,6 +234,15 @@ def check_truth(truth: Any) -> None:
         raise TypeError(f"truth must be None or a Truth, got {shown(truth)}, which has no method {missing[0]}")
 
 
+def check_names(names: Any, dim: int) -> tuple[str, ...]:
+    """Names of the coordinates. Raises TypeError or ValueError where they are not one string for each."""
+    if is_a(names, str) or not is_a(names, Sequence) or not all(is_a(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of strings, got {shown(names)}")
+    if len(names) != dim or len(set(names)) != dim:
+        raise ValueError(f"names must be {dim} different ones, one for each coordinate, got {shown(list(names))}")
+    return tuple(map(str, names))
+
+
 @dataclass(frozen=True, eq=False)
 class Target(HoldsFunctions):
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
@@ -244,7 +253,8 @@ class Target(HoldsFunctions):
     by (``block_rows.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
     function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
     domain says so; None: within ±2. lane_by_lane: it does one lane after another, on a CPU, and keeps nothing in
-    its scratch: blocks then have no idle lanes, and backend "cuda" is refused.
+    its scratch: blocks then have no idle lanes, and backend "cuda" is refused. names: of the coordinates, for tables,
+    trees, files and pictures; None: 0, 1, ….
 
     A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
     of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the
@@ -262,6 +272,7 @@ class Target(HoldsFunctions):
     callback: Any = None
     spread: Spread | None = None
     lane_by_lane: bool = False
+    names: Sequence[str] | None = None
 
     @shows_call
     def __repr__(self) -> str:
@@ -287,6 +298,8 @@ class Target(HoldsFunctions):
         if self.spread is not None:
             check_instance("spread", self.spread, Spread)
             self.spread.ends(self.dim)
+        if self.names is not None:
+            object.__setattr__(self, "names", check_names(self.names, self.dim))
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
         object.__setattr__(self, "energy_gradient", bound(self.energy_gradient, waits=True))
 
@@ -361,8 +374,8 @@ class Problem(HoldsFunctions):
         return self.target.name if self.domain is None else f"{self.target.name} in {self.domain.name}"
 
     def _named(self) -> Named | None:
-        """What trees and files of runs call the coordinates; None: they have no names. Problems of sysid have."""
-        return None
+        """What tables, trees and files of runs call the coordinates; None: they have no names."""
+        return None if self.target.names is None else Named(tuple(self.target.names), None)
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
         """Whether each of ``points`` (n, dim) is finite and inside the domain, where there is one; shape (n,)."""

@@ -4,7 +4,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from .._compiler.per_function import cached_per_function
 from .._compiler.pickling import set_recipe
 from ..errors import check_array, check_count, check_instance, check_text, names_removed_folder, shown
 from ..maths.philox import MAX_DIM
-from .definition import Spread, Target, Truth, check_truth
+from .definition import Spread, Target, Truth, check_names, check_truth
 from .math_substitution import rebind
 
 # Accesses to array rows that are declared not to overlap, so that loops over many rows vectorise.
@@ -158,13 +158,14 @@ def target(
     name: str | None = None,
     truth: Truth | None = None,
     spread: Spread | None = None,
+    names: Sequence[str] | None = None,
 ) -> Any:
     """A ``Target`` from a function of one point, put above it as ``@target(dim=2)``.
 
     The function takes the point as a tuple of ``dim`` floats, or as ``dim`` ≥ 2 floats where it has as many arguments,
     and returns the energy and the gradient, a tuple of ``dim`` floats (in one dimension also a float). parameters:
     an array, given to the function as one argument more. name: None for the function's own. truth: where it is known.
-    spread: where chains start, as ``Target`` has it.
+    spread, names: where chains start, and names of the coordinates, as ``Target`` has them.
 
     It is compiled together with the functions it calls, which need no decorator, and inlined into a loop over lanes.
     The loop vectorises where the function has arithmetic, branches that LLVM can turn into selections, short loops of
@@ -188,6 +189,7 @@ def target(
     check_truth(truth)
     if spread is not None:
         check_instance("spread", spread, Spread)
+    labels = None if names is None else check_names(names, dim)
 
     def decorate(function: Callable[..., Any]) -> Target:
         """The target of ``function``."""
@@ -195,7 +197,8 @@ def target(
         function = bound(function)
         block = block_of(function, dim, None if numbers is None else numbers.shape)
         target_name = name_of(function) if name is None else name
-        return Target(target_name, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth, spread=spread)
+        given = np.zeros(0) if numbers is None else numbers
+        return Target(target_name, dim, block, given, truth=truth, spread=spread, names=labels)
 
     return decorate if function is None else decorate(function)
 

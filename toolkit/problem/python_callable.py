@@ -3,7 +3,7 @@
 import secrets
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p, cast
 from typing import Any
 
@@ -32,6 +32,7 @@ def from_callable(
     spread: Spread | None = None,
     n_data: int | None = None,
     batch_size: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> Target:
     """A ``Target`` from ``function``: points (lanes, dim) → energies (lanes,), gradients (lanes, dim).
 
@@ -45,6 +46,8 @@ def from_callable(
     batch_size) from 0 to n_data − 1, are the data of each lane's minibatch, drawn anew at each step with replacement,
     by the random numbers of ``posteriors.posterior``; or None, where all data are asked for. Energies and gradients of
     a minibatch are to be N/n times those of its data, with the prior in full.
+
+    names: of the coordinates, as ``Target`` has them.
 
     What the function raises ends the run: it reaches the caller of ``sample`` as it is, with the ``Run`` so far as its
     attribute ``run``. Outputs of other shapes or kinds raise ValueError naming the function, what it gave and what is
@@ -61,8 +64,9 @@ def from_callable(
     if sizes:
         block, rows = call_back_batch_block, COUNTER_ROWS + sizes[1] + sizes[1] % 2
     return Target(
-        target_name, dim, block, callback.parameters, rows, truth, rows > 0, callback, spread, lane_by_lane=True
-    )
+        target_name, dim, block, callback.parameters, rows, truth, rows > 0, callback, spread, lane_by_lane=True,
+        names=names,
+    )  # fmt: skip
 
 
 def checked_sizes(n_data: Any, batch_size: Any) -> tuple[int, ...]:

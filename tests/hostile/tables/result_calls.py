@@ -81,6 +81,11 @@ def draw_fit(series, ensemble, figure, level):
     figures.fit(series, ensemble, empty_figure() if figure is None else figure, level=level)
 
 
+def draw_overview(run, figure):
+    """Draw a run into a figure, or into an empty one where it is None."""
+    figures.overview(run, empty_figure() if figure is None else figure)
+
+
 def draw_terms(source, figure, least):
     """Draw terms into a figure, or into an empty one where it is None."""
     figures.terms(source, empty_figure() if figure is None else figure, least=least)
@@ -381,6 +386,9 @@ CALLS = [
     *[Call(f"toolkit._output.run.load of a damaged {suffix}", functools.partial(load_damaged, suffix), {"damage": (0.0,
         "none", 0.0)},
            {"damage": DAMAGE[suffix]}, {"damage": "holds"}) for suffix in FORMATS],
+    Call("toolkit._output.run.Run.to_inference_data", lambda names: runs()["plain"].to_inference_data(names),
+         {"names": None}, {"names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and
+             isinstance(v[0], str)))}),
     Call("toolkit._output.run.Run.to_datatree", lambda names: runs()["plain"].to_datatree(names), {"names": None},
          {"names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and isinstance(v[0],
              str)))}),
@@ -400,6 +408,8 @@ CALLS = [
              "chain": count(0, 1), "colours": or_none(array(np.ones(40), lambda a: a.shape == (40,))),
              "breaks": kind(lambda v: v is None or (isinstance(v,
                  np.ndarray) and v.dtype == bool and v.shape == (40,)))}, {"path": "breaks colours"}),
+    Call("figures.plots.overview.overview", draw_overview, lambda: {"run": runs()["plain"], "figure": None},
+         {"run": instance(toolkit.Run), "figure": kind(lambda v: v is None)}),
     Call("figures.plots.fits.fit of data", draw_fit,
          lambda: {"series": fitted()[0], "ensemble": fitted()[1], "figure": None, "level": 0.9},
          {"series": instance(sysid.Series), "ensemble": instance(sysid.Ensemble), "figure": kind(lambda v: v is None),

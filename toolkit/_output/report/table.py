@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..._engine.run_record import RunRecord, fold, settings_of, values_in_words
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, PooledMoments, pool
 from ...diagnostics.convergence import ess, r_hat
+from ...problem.definition import Problem
 from ...tempering.exchange import ReplicaExchange
 from ...weighting import weighted_ess
 
@@ -25,7 +26,7 @@ class Coordinates(NamedTuple):
     """Statistics of the first coordinates, each (row,); nan where unknown.
 
     ess is bulk ESS of all chains together, mcse the standard error of the mean. source: the data they are computed
-    from. chains: how many chains that was.
+    from. chains: how many chains that was. names: of the rows.
     """
 
     mean: Floats
@@ -35,6 +36,7 @@ class Coordinates(NamedTuple):
     r_hat: Floats
     source: str
     chains: int
+    names: tuple[str, ...]
 
 
 class Table(NamedTuple):
@@ -54,39 +56,71 @@ def tables_of(run: RunRecord) -> list[Table]:
     if len(settings) > MOST_SETTINGS:
         return [Table(*setting, None) for setting in settings]
     most = MOST_NUMBERS // len(settings)
-    return [Table(*setting, coordinates_of(run, setting.chains, most)) for setting in settings]
+    return [Table(*setting, coordinates_of(run, setting.chains, most, MOST_ROWS)) for setting in settings]
 
 
-def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
-    """Statistics of the coordinates in ``chains``; most: how many numbers are ranked at most."""
+def coordinates_of(run: RunRecord, chains: Integers, most: int, rows: int) -> Coordinates | None:
+    """Statistics of the first ``rows`` coordinates in ``chains``; most: how many numbers are ranked at most."""
     if run.replica_draws.shape[2] > 0:
-        return from_draws(run, chains, most)
+        sampled = sample_of(run, chains, most, rows)
+        return None if sampled is None else from_draws(run, sampled)
+    found = from_accumulated(run, chains, rows)
+    return None if found is None else found._replace(names=names_of(run.problem, len(found.mean)))
+
+
+def from_accumulated(run: RunRecord, chains: Integers, rows: int) -> Coordinates | None:
+    """Statistics from the first accumulator that has some, the rows without names."""
     all_chains = chains.size == run.n_chains
     chains = chains[~run.diverged[chains]]
     for name, result in run.accumulated.items():
         if isinstance(result, MomentsSoFar) and (result.weight[chains] > 0.0).any():
-            return from_moments(name, result, chains)
+            return from_moments(name, result, chains, rows)
     for name, result in run.accumulated.items():
         if isinstance(result, BatchMeansSoFar) and np.isfinite(result.mean[chains]).all(axis=1).any():
-            return from_batches(name, result, chains)
+            return from_batches(name, result, chains, rows)
     for name, result in run.accumulated.items():
         if isinstance(result, PooledMoments) and result.chains > 0 and all_chains:
-            return from_pooled(name, result)
+            return from_pooled(name, result, rows)
     return None
 
 
-def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
-    """Statistics of stored draws: of all, or of evenly spaced ones of every chain, as many as take a second.
+def names_of(problem: Problem, rows: int, *, of_values: bool = False) -> tuple[str, ...]:
+    """Names of the first coordinates; numbers where they have none, or for positions that only stand for what has.
 
-    If even four draws of every chain are too many to rank, ESS and R-hat are computed from the chains' means.
+    of_values: the rows are of what positions stand for.
     """
+    named = problem._named()
+    if named is None or (named.values is not None and not of_values):
+        return tuple(map(str, range(rows)))
+    return named.names[:rows]
+
+
+class Sampled(NamedTuple):
+    """Draws that statistics are computed of: evenly spaced ones of chains that have not diverged and have weights.
+
+    points: (chain, draw, row), as parameters where positions stand for some. weights: (chain, draw), or None.
+    is_ranked: whether there are few enough for ranks. source: what part of all draws they are, if not all.
+    """
+
+    points: Floats
+    weights: Floats | None
+    is_ranked: bool
+    source: tuple[str, ...]
+
+
+def sample_of(run: RunRecord, chains: Integers, most: int, rows: int) -> Sampled | None:
+    """Stored draws of the first ``rows`` coordinates: all, or as many as take a second; None where no chain has any."""
+    named = run.problem._named()
+    values = None if named is None else named.values
     targets, n_draws = run.sampler.n_target_replicas, run.replica_draws.shape[2]
-    dim = min(MOST_ROWS, run.replica_draws.shape[3])
+    dim = min(rows, run.replica_draws.shape[3])
     undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)]
     ranked = FEWEST * undiverged.size * targets * dim <= most
     stride = thinning(n_draws, (most if ranked else MOST_SUMMED) // max(1, undiverged.size * targets * dim))
     kept = slice((n_draws - 1) % stride, None, stride)
-    points = fold(run.replica_draws[undiverged, :targets, kept, :dim])
+    points = fold(run.replica_draws[undiverged, :targets, kept, : dim if values is None else None])
+    if values is not None:
+        points = values(points)[..., :dim]
     draw_weights = None
     if run.replica_weights is not None:
         draw_weights = fold(run.replica_weights[undiverged, :targets, kept])
@@ -94,6 +128,20 @@ def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | Non
         undiverged, points, draw_weights = undiverged[has_weight], points[has_weight], draw_weights[has_weight]
     if undiverged.size == 0:
         return None
+    parts = [f"{undiverged.size:,} of {chains.size:,} chains"] if undiverged.size < chains.size else []
+    if stride > 1:
+        parts.append(f"one in {stride:,} of {n_draws:,} draws of each chain")
+    return Sampled(points, draw_weights, ranked, tuple(parts))
+
+
+def from_draws(run: RunRecord, sampled: Sampled) -> Coordinates:
+    """Statistics of stored draws.
+
+    If even four draws of every chain are too many to rank, ESS and R-hat are computed from the chains' means.
+    """
+    points, draw_weights = sampled.points, sampled.weights
+    chains, n, dim = points.shape
+    parts = list(sampled.source)
     scale = np.ones(points.shape[:2]) if draw_weights is None else draw_weights
     shares = (scale / scale.sum(axis=1, keepdims=True))[..., None]
     means = (shares * points).sum(axis=1)
@@ -101,11 +149,7 @@ def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | Non
     mean, covariance, error = pool(means, within[:, :, None] * np.eye(within.shape[1]))
     sd = np.sqrt(np.diagonal(covariance))
     ess_values, r_hat_values, mcse = (np.full(dim, np.nan) for _ in range(3))
-    parts = [f"{undiverged.size:,} of {chains.size:,} chains"] if undiverged.size < chains.size else []
-    if stride > 1:
-        parts.append(f"one in {stride:,} of {n_draws:,} draws of each chain")
-    n = points.shape[1]
-    if n >= FEWEST and ranked:
+    if n >= FEWEST and sampled.is_ranked:
         ess_values, r_hat_values = ess(points, weights=draw_weights), r_hat(points, weights=draw_weights)
         with np.errstate(divide="ignore", invalid="ignore"):
             mcse = sd / np.sqrt(ess(points, weights=draw_weights, method="mean"))
@@ -114,7 +158,8 @@ def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | Non
         with np.errstate(divide="ignore", invalid="ignore"):
             mcse, ess_values = error, sd**2 / error**2
             r_hat_values = np.sqrt((n - 1) / n + error**2 * len(means) / (within.mean(axis=0) * n / (n - 1)))
-    return Coordinates(mean, sd, mcse, ess_values, r_hat_values, " and ".join(parts), undiverged.size)
+    names = names_of(run.problem, dim, of_values=True)
+    return Coordinates(mean, sd, mcse, ess_values, r_hat_values, " and ".join(parts), chains, names)
 
 
 def thinning(n_draws: int, wanted: int) -> int:
@@ -122,41 +167,42 @@ def thinning(n_draws: int, wanted: int) -> int:
     return max(1, min(-(-n_draws // max(1, wanted)), n_draws // FEWEST))
 
 
-def from_moments(name: str, result: MomentsSoFar, chains: Integers) -> Coordinates:
+def from_moments(name: str, result: MomentsSoFar, chains: Integers, rows: int) -> Coordinates:
     """Statistics from the spread between the chains' means."""
     used = chains[result.weight[chains] > 0.0]
-    mean, covariance, spread = (values[..., :MOST_ROWS] for values in pool(result.mean[used], result.covariance[used]))
-    within = np.diagonal(result.covariance[used], axis1=1, axis2=2)[:, :MOST_ROWS].mean(axis=0)
+    mean, covariance, spread = (values[..., :rows] for values in pool(result.mean[used], result.covariance[used]))
+    within = np.diagonal(result.covariance[used], axis1=1, axis2=2)[:, :rows].mean(axis=0)
     variance = np.diagonal(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
         ess_values = variance / spread**2
         r_hat_values = np.sqrt(1.0 + spread**2 * used.size / within)
     source = f"accumulated[{name!r}], by the spread between chains"
-    return Coordinates(mean, np.sqrt(variance), spread, ess_values, r_hat_values, source, used.size)
+    return Coordinates(mean, np.sqrt(variance), spread, ess_values, r_hat_values, source, used.size, ())
 
 
-def from_pooled(name: str, result: PooledMoments) -> Coordinates:
+def from_pooled(name: str, result: PooledMoments, rows: int) -> Coordinates:
     """``from_moments`` of the moments of all chains."""
-    variance, spread = np.diagonal(result.covariance)[:MOST_ROWS], result.standard_error[:MOST_ROWS]
+    variance, spread = np.diagonal(result.covariance)[:rows], result.standard_error[:rows]
     within = np.maximum(variance - spread**2 * (result.chains - 1), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ess_values, r_hat_values = variance / spread**2, np.sqrt(1.0 + spread**2 * result.chains / within)
     source = f"accumulated[{name!r}], by the spread between chains"
     return Coordinates(
-        result.mean[:MOST_ROWS], np.sqrt(variance), spread, ess_values, r_hat_values, source, int(result.chains)
+        result.mean[:rows], np.sqrt(variance), spread, ess_values, r_hat_values, source, int(result.chains), ()
     )
 
 
-def from_batches(name: str, result: BatchMeansSoFar, chains: Integers) -> Coordinates:
+def from_batches(name: str, result: BatchMeansSoFar, chains: Integers, rows: int) -> Coordinates:
     """Statistics from the spread between each chain's batches."""
     used = chains[np.isfinite(result.mean[chains]).all(axis=1)]
-    mean, variance = result.mean[used, :MOST_ROWS], result.variance[used, :MOST_ROWS]
+    mean, variance = result.mean[used, :rows], result.variance[used, :rows]
     pooled, covariance, spread = pool(mean, variance[:, :, None] * np.eye(mean.shape[1]))
-    error = np.sqrt((result.standard_error[used, :MOST_ROWS] ** 2).sum(axis=0)) / len(mean)
+    error = np.sqrt((result.standard_error[used, :rows] ** 2).sum(axis=0)) / len(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat_values = np.sqrt(1.0 + spread**2 * len(mean) / variance.mean(axis=0))
-    sd, ess_values = np.sqrt(np.diagonal(covariance)), result.ess[used, :MOST_ROWS].sum(axis=0)
-    return Coordinates(pooled, sd, error, ess_values, r_hat_values, f"accumulated[{name!r}], by batches", len(mean))
+    sd, ess_values = np.sqrt(np.diagonal(covariance)), result.ess[used, :rows].sum(axis=0)
+    source = f"accumulated[{name!r}], by batches"
+    return Coordinates(pooled, sd, error, ess_values, r_hat_values, source, len(mean), ())
 
 
 # The first lines of a report, each with a label.

@@ -110,7 +110,7 @@ def title(run: RunRecord) -> str:
 def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
     """The table's cells; the mean has as many digits as its error justifies."""
     rows: list[tuple[str, ...]] = []
-    for i, (mean, sd, mcse, ess, r_hat) in enumerate(zip(*coordinates[:5], strict=True)):
+    for name, mean, sd, mcse, ess, r_hat in zip(coordinates.names, *coordinates[:5], strict=True):
         error = mcse if math.isfinite(mcse) and mcse > 0.0 else sd
         has_error = math.isfinite(error) and error > 0.0
         digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if has_error else 4
@@ -118,7 +118,7 @@ def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
         ess_text = f"{ess:,.0f}" if math.isfinite(ess) else "–"
         r_hat_text = f"{r_hat:.4f}" if math.isfinite(r_hat) else ("∞" if math.isinf(r_hat) else "–")
         rows.append(
-            (str(i), centre, f"{sd:.4g}", f"{mcse:.{digits}f}" if math.isfinite(mcse) else "–", ess_text, r_hat_text)
+            (name, centre, f"{sd:.4g}", f"{mcse:.{digits}f}" if math.isfinite(mcse) else "–", ess_text, r_hat_text)
         )
     return rows
 

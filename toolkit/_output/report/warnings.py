@@ -144,7 +144,9 @@ def compare_with_truth(run: RunRecord, tables: list[Table]) -> Comparison | None
         is_missed = ~found & (weights * len(points) >= EXPECTED)
         missed, probability = int(is_missed.sum()), float(weights[is_missed].sum())
     parts = [f"{int(found.sum())} of {found.size} modes found"] if found.size > 1 else []
-    if "moments" in available and len(tables) == 1 and tables[0].coordinates is not None:
+    named = run.problem._named()
+    has_moments = "moments" in available and (named is None or named.values is None)  # the table's are of positions
+    if has_moments and len(tables) == 1 and tables[0].coordinates is not None:
         parts += moment_words(tables[0].coordinates, truth.mean, truth.covariance)
     return Comparison(found.size, int(found.sum()), missed, probability, "; ".join(parts))
 
@@ -273,7 +275,7 @@ def r_hat_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     most = np.array([ratio.max(initial=0.0) for ratio in ratios])
     table, worst = tables[int(most.argmax())], float(most.max())
     assert table.coordinates is not None
-    which = int(ratios[int(most.argmax())].argmax()) if worst else 0
+    which = table.coordinates.names[int(ratios[int(most.argmax())].argmax()) if worst else 0]
     who = "chains" if table.coordinates.chains > 1 else "the two halves of the chain"
     where = of_setting(table)
     others = f" ({int((most > R_HAT).sum())} of {len(tables)} settings are above {R_HAT})" if table.words else ""
@@ -307,7 +309,7 @@ def ess_warnings(tables: list[Table]) -> Iterator[str]:
         needed = min(ENOUGH, ENOUGH_A_CHAIN * table.coordinates.chains)
         ess = np.where(np.isfinite(table.coordinates.ess), table.coordinates.ess, np.inf)
         if ess.min(initial=np.inf) < needed:
-            poor.append((float(ess.min()), int(ess.argmin()), needed, table))
+            poor.append((float(ess.min()), table.coordinates.names[int(ess.argmin())], needed, table))
     if poor:
         least, which, needed, table = min(poor, key=lambda entry: entry[0] / entry[2])
         others = f" ({len(poor)} of {len(tables)} settings are below)" if table.words else ""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ... import weighting
 from ..._engine.run_record import RunRecord, fold
-from ...errors import ContourWarning, Unavailable, UnavailableError, optional, shown
+from ...errors import ContourWarning, Unavailable, UnavailableError, optional
 from ...maths.seeds import RESAMPLING, derived_seed
+from ...problem.definition import check_names
 from ...schedules import evaluate
 from .run_contents import Contents, contents_of
 
@@ -320,6 +321,14 @@ def to_datatree(run: RunRecord, names: Sequence[str] | None = None) -> "xarray.D
     return build_tree(run, build_groups(run, contents), contents, names)
 
 
+def for_arviz(tree: "xarray.DataTree") -> Any:
+    """A tree in the form that the ArviZ which is installed works on. Raises ImportError where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it becomes in later versions
+        arviz = optional("arviz", "arviz")
+    return arviz.from_datatree(tree) if hasattr(arviz, "from_datatree") else tree
+
+
 def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
     """The tree as xarray's, with its attributes."""
     xarray = optional("xarray", "io")
@@ -328,7 +337,7 @@ def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[s
     named = run.problem._named()
     if names is None and named is not None:
         names = named.names
-    labels = None if names is None else check_names(names, run.problem.target.dim)
+    labels = None if names is None else list(check_names(names, run.problem.target.dim))
     for group, variables in tree.groups.items():
         if not variables:
             continue
@@ -350,15 +359,6 @@ def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[s
             attrs={**{name: attributes[name] for name in schema}, **extra},
         )
     return xarray.DataTree.from_dict(sets)
-
-
-def check_names(names: Any, dim: int) -> list[str]:
-    """Names of the coordinates. Raises TypeError or ValueError where they are not one string for each."""
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of strings, got {shown(names)}")
-    if len(names) != dim or len(set(names)) != dim:
-        raise ValueError(f"names must be {dim} different ones, one for each coordinate, got {shown(list(names))}")
-    return list(names)
 
 
 def attributes_of(run: RunRecord, contents: Contents) -> dict[str, Any]:

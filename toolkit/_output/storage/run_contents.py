@@ -43,6 +43,7 @@ ENTRIES = {
     "accumulated",
     "stopping",
     "tuning",
+    "names",
     *NUMBERS,
     *ARRAYS,
 }
@@ -134,6 +135,7 @@ def contents_of(run: RunRecord) -> Contents:
         "accumulated": {"names": list(run.accumulated), "results": [nested_of(r) for r in run.accumulated.values()]},
         **({} if run.stopping is None else {"stopping": nested_stopping(run.stopping)}),
         **({} if run.tuning is None else {"tuning": {**run.tuning._asdict(), "warnings": list(run.tuning.warnings)}}),
+        **({} if run.problem.target.names is None else {"names": list(run.problem.target.names)}),
     }
     return Contents(*to_json(nested))
 
@@ -223,7 +225,9 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
     check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
     fields: dict[str, Any] = {name: number(nested[name]) for name in NUMBERS} | {name: nested[name] for name in ARRAYS}
     run = run_class(
-        problem=placeholder_problem(nested["description"]["problem"]) if problem is None else problem,
+        problem=placeholder_problem(nested["description"]["problem"], nested.get("names"))
+        if problem is None
+        else problem,
         sampler=rebuild_sampler(nested["description"]["sampler"]),
         seed=number(nested["seed"]),
         **fields,
@@ -330,8 +334,11 @@ def number(value: Any) -> int:
     return value
 
 
-def placeholder_problem(description: Any) -> Problem:
-    """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
+def placeholder_problem(description: Any, names: Any = None) -> Problem:
+    """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError.
+
+    names: of its coordinates, where it has some.
+    """
     target, domain = description["target"], description["domain"]
     check_arrays([target["parameters"], *([domain["real"], domain["whole"]] if domain else [])])
     block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])
@@ -340,7 +347,7 @@ def placeholder_problem(description: Any) -> Problem:
     return Problem(
         Target(
             target["name"], target["dim"], block, target["parameters"], target["scratch_rows"],
-            stochastic=bool(target["stochastic"]),
+            stochastic=bool(target["stochastic"]), names=names,
         ),
         shape,
     )  # fmt: skip
