@@ -1,23 +1,29 @@
-# Every target makes its own .venv, re-uses it, and re-installs into it when pyproject.toml changes.
+# Every target makes its own .venv, re-uses it, and re-installs into it when pyproject.toml changes. `figures` installs
+# the core alone; `test` adds what tests need; what needs CUDA's compiler has an environment of its own.
 # Needs only make and a python3 of version 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
 # Where it is set, as in many containers, each process that tests start would compile all Python sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures test test-slow test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean
+.PHONY: figures test test-slow test-device test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean
 
-figures: .venv/installed
+figures: .venv/core
 	$(BIN)/python -m figures
 
 test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-test-slow: .venv/installed
+test-slow: .venv/installed test-device
 	$(BIN)/python -m pytest -m slow
 
-test-cuda: .venv/installed
-	$(BIN)/python -m pytest -m cuda
+# What is compiled for a GPU, and its simulator, without a GPU: the files that `make test` skips without CUDA's compiler.
+test-device: .venv-device/installed
+	.venv-device/bin/python -m pytest --numprocesses auto --dist loadfile tests/cuda tests/benchmarks/test_cuda.py \
+		tests/toolkit/maths/test_elementary.py
+
+test-cuda: .venv-device/installed
+	.venv-device/bin/python -m pytest -m cuda
 
 # Files, hostile and good, with the lowest version of every package that pyproject.toml allows.
 test-lowest: .venv-lowest/installed
@@ -37,7 +43,7 @@ bench-all: .venv/installed
 	$(BIN)/python -m benchmarks others
 
 bench-cuda: test-cuda
-	$(BIN)/python -m benchmarks cuda --out benchmarks/out/cuda --minutes 120
+	.venv-device/bin/python -m benchmarks cuda --out benchmarks/out/cuda --minutes 120
 
 # The site, in docs/build; a warning is an error.
 docs: .venv-docs/installed
@@ -49,10 +55,21 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-.venv/installed: pyproject.toml
+.venv/core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and this is " + sys.version)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[test,lint]'
+	@echo "installing the packages of pyproject.toml into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	@touch $@
+
+.venv/installed: .venv/core
+	@echo "installing what tests need into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[test,lint]'
+	@touch $@
+
+.venv-device/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-device
+	.venv-device/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[test,cuda]'
 	@touch $@
 
 .venv-lowest/installed: pyproject.toml
@@ -72,5 +89,5 @@ lint: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-docs .venv-peers .venv-lowest docs/build docs/reference figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-device .venv-docs .venv-peers .venv-lowest docs/build docs/reference figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
