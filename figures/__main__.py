@@ -9,7 +9,6 @@ QUICK=1 in the environment, or --quick: small versions.
 import argparse
 import functools
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from toolkit import CudaError, samplers, stream
 
 from .scripts.cached_data import read
 from .scripts.output import QUICK, folder_of
-from .scripts.runner import names, produce, script
+from .scripts.runner import names, produce_in_words, script
 from .scripts.side_by_side import Outcome, default_jobs, outcome_of, run_side_by_side
 
 EXPECTED = 20.0  # seconds of a script that has not been run here
@@ -59,7 +58,10 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str
     shared = [name for name in chosen if name not in alone]
     place = {name: f"{k + 1} of {len(chosen)}" for k, name in enumerate([*shared, *alone])}
     expected = {name: seconds_before(name, options) for name in chosen}
-    work = functools.partial(produce_one, options=options)
+    work = functools.partial(  # of a module that a child process can import, which this one is not where it is run
+        produce_in_words, out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
+        fresh=options.fresh,
+    )  # fmt: skip
     shape = "{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left"
     with tqdm(total=sum(expected.values()), bar_format=shape, disable=None, file=sys.stderr) as bar:
 
@@ -92,18 +94,6 @@ def runs_alone(name: str) -> bool:
         return script(name).runs_alone
     except Exception:
         return False
-
-
-def produce_one(name: str, options: argparse.Namespace) -> str:
-    """Produce one figure, and check that its comparison with the paper runs; the result in a line."""
-    started = time.perf_counter()
-    product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
-                      fresh=options.fresh)  # fmt: skip
-    product.script.compare(product.measured.data)
-    action = "read back and drawn" if product.reused else "measured and drawn"
-    kinds = ",".join(path.suffix[1:] for path in product.paths)
-    seconds = time.perf_counter() - started
-    return f"{name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
 
 
 def report_on(folder: Path) -> dict[str, str]:

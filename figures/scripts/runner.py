@@ -159,6 +159,17 @@ def produce(
     return Product(found, measured, draw_and_save(found, measured.data, out, quick=quick), reused)
 
 
+def produce_in_words(name: str, **asked: Any) -> str:
+    """Produce the figure of this name as ``produce`` does, and compare it with the paper; what was done, in a line."""
+    started = time.perf_counter()
+    product = produce(script(name), **asked)
+    product.script.compare(product.measured.data)
+    action = "read back and drawn" if product.reused else "measured and drawn"
+    kinds = ",".join(path.suffix[1:] for path in product.paths)
+    seconds = time.perf_counter() - started
+    return f"{name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
+
+
 def draw_and_save(found: Script, data: Data, out: Path, *, quick: bool = False) -> list[Path]:
     """Draw without a screen, in the project's style; the paths of the picture and the table.
 

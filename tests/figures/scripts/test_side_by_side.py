@@ -109,6 +109,19 @@ def is_running(pid):
     return False
 
 
+def test_the_command_of_the_readme_runs_scripts_side_by_side(tmp_path):
+    """Run as a module, whose functions no child process can import; the other tests run a program of their own."""
+    chosen = ["csgmcmc_fig1", "gallery_domains"]
+    command = [sys.executable, "-m", "figures", "run", *chosen, "--jobs", "2", "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if "measured and drawn" in line] == chosen
+    assert "2 of 2 figures are in" in done.stdout
+    assert {path.stem for path in tmp_path.glob("*/*.png")} | {path.stem for path in tmp_path.glob("*.png")} == {
+        *chosen
+    }
+
+
 def test_lines_come_in_order_and_failures_at_the_end(scripts):
     """The first ends last; the second fails, the third's process dies, the fourth warns, the fifth shows seconds."""
     scripts.add("csgld_fig1", 'wait_for("csgld_fig4 ends")')
