@@ -4,6 +4,11 @@
 paper's numbers with ``Claim``; ``produce`` runs a script and writes its files.
 """
 
+from toolkit.errors import check_not_shadowed
+
+check_not_shadowed("targets", by=__name__)  # before they are imported
+check_not_shadowed("sysid", by=__name__)
+
 from .plots import style as style
 from .plots.densities import density
 from .plots.fits import fit

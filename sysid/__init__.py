@@ -6,6 +6,10 @@ solves the system for posterior draws; ``sparsity`` finds which terms are presen
 ``compare_pysindy`` runs PySINDy's methods on the same data.
 """
 
+from toolkit.errors import check_not_shadowed
+
+check_not_shadowed("targets", by=__name__)  # before it is imported
+
 from . import data, libraries, likelihoods, priors, sparsity, systems
 from .data.series import Series
 from .discovery import Discovery, compare_pysindy, discover

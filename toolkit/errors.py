@@ -2,7 +2,10 @@
 
 import contextlib
 import importlib
+import importlib.metadata
+import importlib.util
 import itertools
+import json
 import math
 import os
 import stat
@@ -10,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 from numpy.typing import NDArray
@@ -498,7 +502,39 @@ def optional(package: str, extra: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise ImportError(f'{package} is needed for this: pip install "manymodes[{extra}]"', name=package) from error
+        raise ImportError(f"{package} is needed for this: {how_to_install(extra)}", name=package) from error
+
+
+DISTRIBUTION = "manymodes"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra of this distribution, from where this copy of it came: a clone, or elsewhere."""
+    clone = package_root(__name__).parent
+    if (clone / "pyproject.toml").is_file():
+        return f'pip install --editable "{clone}[{extra}]"'
+    with contextlib.suppress(Exception):  # no record, or one of an installer that writes something else
+        origin = json.loads(importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "")
+        if origin["url"].startswith("file:"):
+            return f'pip install "{unquote(urlparse(origin["url"]).path)}[{extra}]"'
+        kind = origin.get("vcs_info", {}).get("vcs", "")
+        return f'pip install "{DISTRIBUTION}[{extra}] @ {kind}{"+" if kind else ""}{origin["url"]}"'
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
+
+
+def check_not_shadowed(needed: str, by: str) -> None:
+    """Raise ImportError where ``needed``, a package beside this one, is another file or folder of the same name.
+
+    by: the package that needs it.
+    """
+    found = importlib.util.find_spec(needed)
+    ours = package_root(__name__).parent / needed / "__init__.py"
+    if found is not None and found.origin is not None and Path(found.origin).resolve() != ours and ours.is_file():
+        raise ImportError(
+            f"{by} needs the package {needed} of {DISTRIBUTION}, but Python finds another one first, {found.origin}: "
+            f"rename that, or start Python in another folder",
+            name=needed,
+        )
 
 
 # Memory.

@@ -11,6 +11,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import CudaError, Layout, from_callable, sample, samplers, stream
+from toolkit.errors import how_to_install
 
 pytest.importorskip("numba_cuda")
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def test_without_numba_cuda_the_cpu_is_as_before_and_cuda_says_what_to_install()
         except ImportError as error:
             print(error)
     """)
-    assert said == 'numba_cuda is needed for this: pip install "manymodes[cuda]"'
+    assert said == f"numba_cuda is needed for this: {how_to_install('cuda')}"
 
 
 def test_nothing_but_the_backend_imports_cuda():

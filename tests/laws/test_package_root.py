@@ -1,5 +1,6 @@
 """What depends on where the packages lie does not depend on how deep their files lie in them."""
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import targets
 import toolkit
 from toolkit._compiler import disk_cache
 from toolkit._engine.cuda import refusals
-from toolkit.errors import package_root
+from toolkit.errors import DISTRIBUTION, how_to_install, package_root
 
 ROOT = Path(__file__).resolve().parents[2]
 DEEP = "inner/deeper/part.py"
@@ -79,3 +80,49 @@ def test_tables_lie_in_their_packages(tmp_path):
     assert STORE.is_relative_to(ROOT / "targets")
     assert STORE.is_file()
     assert len(lynx_hare().times) == 21
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (None, 'pip install "manymodes[io]"'),
+        ('{"url": "file:///home/a%20b/clone", "dir_info": {}}', 'pip install "/home/a b/clone[io]"'),
+        (
+            '{"url": "https://host.example/it", "vcs_info": {"vcs": "git", "commit_id": "0"}}',
+            'pip install "manymodes[io] @ git+https://host.example/it"',
+        ),
+        ("torn", 'pip install "manymodes[io]"'),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came(record, expected, tmp_path, monkeypatch):
+    assert how_to_install("io") == f'pip install --editable "{ROOT}[io]"', "of a clone"
+    monkeypatch.setattr("toolkit.errors.package_root", lambda module: tmp_path / "toolkit")
+
+    class Found:
+        def read_text(self, name):
+            assert name == "direct_url.json"
+            return record
+
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Found() if name == DISTRIBUTION else None)
+    assert how_to_install("io") == expected
+
+
+@pytest.mark.parametrize(
+    ("needed", "command"),
+    [
+        ("targets", "import sysid"),
+        ("targets", "import figures"),
+        ("sysid", "import figures"),
+        ("figures", "import toolkit; toolkit.Run.plot(None)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_file_of_the_users_that_hides_a_package_is_named(needed, command, kind, tmp_path):
+    """Its folder comes first, as a script's own does."""
+    hiding = tmp_path / f"{needed}.py" if kind == "file" else tmp_path / needed / "__init__.py"
+    hiding.parent.mkdir(exist_ok=True)
+    hiding.write_text("")
+    start = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; {command}"
+    done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = done.stderr.splitlines()[-1]
+    assert f"needs the package {needed} of manymodes, but Python finds another one first, {hiding}" in said

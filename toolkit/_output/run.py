@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._engine.run_record import RunRecord
+from ..errors import check_not_shadowed
 from .report.summary import summary_of
 from .report.text import html_of, text_of, warnings_about
 from .storage import datatree, run_file
@@ -107,6 +108,7 @@ class Run(RunRecord):
 
         Returns Matplotlib's figure; ``figures.overview`` is the same with options. Raises ValueError without draws.
         """
+        check_not_shadowed("figures", by="run.plot")
         return importlib.import_module("figures").overview(self)  # a door upwards: figures stands on this package
 
 

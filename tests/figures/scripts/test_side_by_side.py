@@ -111,7 +111,7 @@ def is_running(pid):
 
 def test_the_command_of_the_readme_runs_scripts_side_by_side(tmp_path):
     """Run as a module, whose functions no child process can import; the other tests run a program of their own."""
-    chosen = ["csgmcmc_fig1", "gallery_domains"]
+    chosen = ["csgmcmc_fig1", "r2sgld_fig13_deo_paths"]
     command = [sys.executable, "-m", "figures", "run", *chosen, "--jobs", "2", "--quick", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

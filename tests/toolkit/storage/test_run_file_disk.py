@@ -128,7 +128,7 @@ def test_the_core_alone_saves_npz_and_names_the_extra_for_the_others(tmp_path, m
         run.to_datatree, lambda: run.save(tmp_path / "other.nc"), lambda: run.save(tmp_path / "other.zarr"),
         lambda: load(tmp_path / "run.nc"),
     ):  # fmt: skip
-        with pytest.raises(ImportError, match=r'pip install "manymodes\[io\]"'):
+        with pytest.raises(ImportError, match=r'pip install .*\[io\]"'):
             use()
     assert_same_run(run, load(tmp_path / "run.zarr", BOX))  # nothing in it is compressed, which numcodecs would undo
     assert not list(tmp_path.glob("other*")) + list(tmp_path.glob(".*"))

@@ -12,7 +12,7 @@ import numpy as np
 from numba import config, cuda
 from numpy.typing import NDArray
 
-from ...errors import CudaError
+from ...errors import CudaError, how_to_install
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 MOST_THREADS = 2048  # on a multiprocessor at a time
@@ -28,7 +28,7 @@ def check_available() -> None:
     from numba.cuda.cudadrv import nvvm
 
     if not nvvm.is_available():
-        raise CudaError('backend "cuda" needs NVIDIA\'s compiler: pip install "manymodes[cuda]"; or use backend="cpu"')
+        raise CudaError(f'backend "cuda" needs NVIDIA\'s compiler: {how_to_install("cuda")}; or use backend="cpu"')
     if not cuda.is_available():
         raise CudaError(
             'backend "cuda" needs an NVIDIA GPU and its driver, and none is found; use backend="cpu", or set '
