@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ._output.execution import run_sampler
 from .errors import check_count, check_instance, check_number
 from .maths.philox import MAX_REPLICAS
+from .problem.definition import Problem, Target
 from .samplers.sampler import Sampler
 from .tempering.exchange import ReplicaExchange
 from .tuning.exchange_rounds import equal_parts
@@ -45,7 +46,14 @@ def deo_window(n_replicas: int, rate: float) -> int:
 
 
 def adapted_ladder(
-    problem: Any, sampler: Sampler, *, n_steps: int, n_chains: int, seed: int, n_rounds: int = 5, init: Any = None
+    problem: Problem | Target,
+    sampler: Sampler,
+    *,
+    n_steps: int,
+    n_chains: int,
+    seed: int,
+    n_rounds: int = 5,
+    init: Any = None,
 ) -> Sampler:
     """``sampler`` with its temperatures moved until all neighbouring replicas swap equally often.
 

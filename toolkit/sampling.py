@@ -14,14 +14,14 @@ from ._output.storage.run_file import check_save
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
 from .errors import shown
-from .problem.definition import as_problem
+from .problem.definition import Problem, Target, as_problem
 from .samplers.sampler import Sampler
 from .tuning import Tuned
 from .tuning.tuned_run import ATTEMPTS, attempted, check_call, filled, run_chosen, with_tuning
 
 
 def sample(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Sampler | Tuned | None = None,
     *,
     n_steps: int | None = None,
@@ -131,7 +131,7 @@ def sample_distributed(problem: Any, sampler: Any, given: dict[str, Any], option
 
 
 def stream(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Sampler | Tuned | None = None,
     *,
     n_steps: int | None = None,
@@ -181,7 +181,7 @@ def stream(
 
 
 def chains(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Sampler,
     *,
     n_chains: int = 1,

@@ -29,6 +29,7 @@ from ..errors import (
     shown,
 )
 from ..maths.philox import MAX_STEPS
+from ..problem.definition import Problem, Target
 from ..tempering import Contour
 from ..tempering.contour_groups import SharedTheta, averaged, no_theta, weights_at
 from .replica_group import GroupsRequest, sampler_of_replicas
@@ -40,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 def sample_in_rounds(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Any,
     *,
     n_groups: int,

@@ -12,6 +12,7 @@ from .._engine.job import Job
 from .._output.run import Run, load
 from .._output.storage import run_file
 from ..errors import LoadError, check_path, optional, shown
+from ..problem.definition import Problem, Target
 from . import store
 from .collection import PooledResults, PooledRun
 from .part import Array, Part, Request
@@ -42,7 +43,7 @@ class StoredRun:
         tree: xarray.DataTree = optional("xarray", "io").open_datatree(self.path, engine="zarr", chunks={})
         return tree
 
-    def load(self, problem: Any = None) -> Run:
+    def load(self, problem: Problem | Target | None = None) -> Run:
         """The whole run in memory, as ``toolkit.load``."""
         return load(self.path, problem)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._engine.run_record import RunRecord
 from ..errors import check_not_shadowed
+from ..problem.definition import Problem, Target
 from .report.summary import summary_of
 from .report.text import html_of, text_of, warnings_about
 from .storage import datatree, run_file
@@ -112,7 +113,7 @@ class Run(RunRecord):
         return importlib.import_module("figures").overview(self)  # a door upwards: figures stands on this package
 
 
-def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
+def load(path: "str | os.PathLike[str]", problem: Problem | Target | None = None) -> Run:
     """The run that ``run.save(path)`` wrote, all its arrays equal bit for bit, its sampler built again.
 
     path: with the suffix it was saved with. problem: what was sampled; it is compared with what the file says of it.

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from llvmlite import ir
@@ -147,6 +147,34 @@ def row_pointers(context: Any, builder: Any, kind: Any, array: Any, lane: Any, d
     lanes = builder.extract_value(matrix.shape, 1)
     word = lane.type
     return [builder.gep(matrix.data, [builder.add(builder.mul(ir.Constant(word, d), lanes), lane)]) for d in range(dim)]
+
+
+@overload
+def target(
+    function: None = None,
+    /,
+    *,
+    dim: int,
+    parameters: Any = None,
+    name: str | None = None,
+    truth: Truth | None = None,
+    spread: Spread | None = None,
+    names: Sequence[str] | None = None,
+) -> Callable[[Callable[..., Any]], Target]: ...
+
+
+@overload
+def target(
+    function: Callable[..., Any],
+    /,
+    *,
+    dim: int,
+    parameters: Any = None,
+    name: str | None = None,
+    truth: Truth | None = None,
+    spread: Spread | None = None,
+    names: Sequence[str] | None = None,
+) -> Target: ...
 
 
 def target(

@@ -11,7 +11,7 @@ from .._engine.starts import Keys, draw_starts
 from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
-from ..problem.definition import Problem, Spread, as_problem
+from ..problem.definition import Problem, Spread, Target, as_problem
 from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
@@ -30,7 +30,7 @@ FEWEST = 20_000  # gradients, below which no round is long enough
 
 
 def tune(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Sampler | None = None,
     *,
     seed: int,

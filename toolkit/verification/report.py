@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._engine.job import make_job
 from ..errors import ContourWarning, DivergenceError, check_count, shown
 from ..maths.seeds import ROUND, derived_seed
-from ..problem.definition import Problem, as_problem
+from ..problem.definition import Problem, Target, as_problem
 from ..problem.gradient_check import GradientError, check_gradient
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
@@ -104,7 +104,7 @@ class Report:
 
 
 def verify(
-    problem: Any,
+    problem: Problem | Target,
     sampler: Sampler,
     *,
     n_steps: int | None = None,
