@@ -48,16 +48,16 @@ def draw(data: Data) -> Figure:
             colour, name = lines[NAMES[i]], NAMES[i]
             panel.plot(steps, np.where(keeps, sizes, np.nan), color=colour, label=name)
             if not keeps.all():
-                left_out = "exploration" if i == 1 else "left out"
+                use = "exploration, no noise" if i == 1 else "discarded steps"
                 panel.plot(steps, np.where(keeps, np.nan, sizes), color=colour, linestyle=(0, (2, 1)), linewidth=1.8,
-                           label=f"{name}: {left_out}")  # fmt: skip
+                           label=f"{name}: {use}")  # fmt: skip
         panel.axhline(LIMIT, **style.TRUTH)
         panel.set(xlabel="step", xlim=(0, n_steps), ylim=(0, 0.105))
         panel.legend(loc="upper right")
     axes[0].set(ylabel="step size", title="(a) four cycles, and a decreasing step size")
     axes[1].set(title="(b) one cycle, paper's and released")
     axes[0].legend(loc="upper center", ncols=3)
-    axes[1].text(0.985, LIMIT + 0.001, "above, a mode repels", ha="right", va="bottom", fontsize=7, color="0.35",
+    axes[1].text(0.985, LIMIT + 0.001, "above: a step overshoots the mode", ha="right", va="bottom", fontsize=7, color="0.35",
                  transform=axes[1].get_yaxis_transform())  # fmt: skip
     return figure
 

@@ -71,10 +71,11 @@ def draw(data: Data) -> Figure:
     axes[0].set_ylabel("$x_2$")
     axes[1].tick_params(labelleft=False)
     axes[2].axhline(expected_kl(data["masses"], 500), label="500 independent draws", **style.TRUTH)
-    axes[2].axvline(EVALUATIONS, ymax=0.72, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes[2].axvline(EVALUATIONS, ymax=0.72, color="black", linewidth=0.8, linestyle=(0, (1, 2)), label="cost of a sampler in figure 6")
     axes[2].set(xscale="log", yscale="log", xlabel="gradient evaluations per repeat", ylabel="KL over modes, nats")
     axes[2].set_title("(c) shares of the modes", loc="left")
-    axes[2].set_ylim(0.015, 1.5)
+    axes[2].set_ylim(0.015, 3.0)
+    axes[2].set_box_aspect(1.0 / 1.25)  # as high as the squares beside it
     axes[2].set_yticks([0.02, 0.05, 0.1, 0.2, 0.5, 1.0], ["0.02", "0.05", "0.1", "0.2", "0.5", "1"])
     axes[2].minorticks_off()
     axes[2].legend(loc="upper left")
