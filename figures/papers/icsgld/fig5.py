@@ -59,7 +59,7 @@ def draw(data: Data) -> Figure:
     solid.plot_surface(x, y, heights(data), cmap="cividis", rcount=125, ccount=125, linewidth=0, antialiased=False,
                        rasterized=True)  # fmt: skip
     solid.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="density", title="(b) the density as a surface")
-    solid.set_box_aspect((1.0, 1.0, 0.6), zoom=1.05)
+    solid.set_box_aspect((1.0, 1.0, 0.6), zoom=0.9)
     solid.view_init(elev=35.0, azim=-60.0)
     return figure
 

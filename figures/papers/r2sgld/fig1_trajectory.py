@@ -50,7 +50,7 @@ def draw(data: Data) -> Figure:
         panel.set_title(f"({'ab'[replica]}) {name}")
         panel.set(aspect="equal", xlabel="$x_1$", xticks=[-2, -1, 0, 1, 2], yticks=[-2, -1, 0, 1, 2])
     arrivals = paths[0][swapped]
-    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label="first step after a swap", zorder=3)
+    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label="first step after a swap,\nwhere the lines break", zorder=3)
     axes[0].legend(loc="lower left", handletextpad=0.2)
     axes[0].set_ylabel("$x_2$")
     figure.colorbar(levels, ax=axes, label="energy $U$, nats", shrink=0.85, pad=0.01)

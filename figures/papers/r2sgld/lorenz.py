@@ -41,7 +41,7 @@ def draw_posteriors(data: Data, height: float) -> Figure:
         for k, axes in enumerate(row):
             posterior_panel(axes, data, m, k)
         row[0].set_ylabel(f"{methods[m]}\ndensity")
-    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=6)
+    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=3)
     return figure
 
 

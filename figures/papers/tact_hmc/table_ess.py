@@ -180,6 +180,7 @@ def draw_settings(data: Data, by_state: Any, by_setting: Any) -> None:
     by_setting.set_yticks(places, [label.replace("η_ξ", r"$\eta_\xi$") for label in CHANGES])
     by_setting.set(ylim=(len(CHANGES) - 0.5, -0.5), xlabel="ESS of 10⁵ draws")
     by_setting.set_xlim(left=0.0)
+    by_setting.locator_params(axis="x", nbins=5)
     by_setting.xaxis.set_major_formatter("{x:,.0f}")
     by_setting.set_title("(d) TACT-HMC, one setting changed")
 
