@@ -56,7 +56,7 @@ def draw(data: Data) -> Figure:
         panel.set(xlabel="step", xlim=(0, n_steps), ylim=(0, 0.095))
         entries |= dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
     axes[0].set(ylabel="step size", title="(a) four cycles, and a decreasing step size")
-    axes[1].set(title="(b) one cycle, the paper's and the released code's")
+    axes[1].set(title="(b) one cycle, paper and code")
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)
     return figure
 

@@ -265,7 +265,7 @@ def portrait(axes: Any, states: Array, title: str) -> None:
     axes.tick_params(pad=-3, labelsize=6)
     axes.xaxis.labelpad = axes.yaxis.labelpad = axes.zaxis.labelpad = -9
     axes.view_init(elev=18, azim=-55)
-    axes.set_box_aspect(None, zoom=0.88)
+    axes.set_box_aspect(None, zoom=1.15)
 
 
 def prediction_time(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:
