@@ -80,7 +80,7 @@ def draw(data: Data) -> Figure:
     draw_path(panels[0], data["steps"], data["sgld"], np.ones(len(data["steps"])))
     points = draw_path(panels[1], data["steps"], data["csgld"], data["multiplier"])
     panels[1].sharey(panels[0])
-    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-15.5, 16.5))
+    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-15.5, 21.5))
     panels[1].set(title="(b) CSGLD")
     figure.colorbar(points, ax=panels[1], label="gradient multiplier", pad=0.02, extend="both")
     spec = panels[2].get_subplotspec().subgridspec(2, 1)
@@ -117,6 +117,7 @@ def draw_bins(axes: Axes, below: Axes, data: Data) -> None:
     axes.errorbar(middles, mean, error / np.sqrt(len(data["visits"])), fmt="o", color=style.MEDIUM, markersize=3,
                   elinewidth=0.8, label="CSGLD")  # fmt: skip
     axes.set(ylabel="multiplier", title="(c) by bins of energy")
+    axes.set_ylim(top=1.9)
     axes.tick_params(labelbottom=False)
     axes.legend(loc="upper right", handlelength=1.2)
 

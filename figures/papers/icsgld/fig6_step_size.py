@@ -127,11 +127,11 @@ def draw(data: Data) -> Figure:
         axes[2].plot(PARTITION.edges[:-1], data["multipliers"][i], drawstyle="steps-post", **settings)
     axes[1].axhline(1.0, **style.TRUTH)
     axes[2].axhline(1.0 / (3e-3 * 79.0), color="black", linewidth=0.9, linestyle=(0, (1, 2)),
-                    label="above: h = 0.003 overshoots")  # fmt: skip
+                    label="above, h = 0.003\novershoots a mode")  # fmt: skip
     axes[1].set(xlabel="energy $U$, nats", ylabel="share of draws over the truth's", ylim=(0.0, None))
     axes[2].set(xlabel="energy $U$, nats", ylabel="multiplier of the gradient", xlim=(-5.0, 2.0))
     axes[1].legend(loc="lower right")
-    axes[2].legend(*(part[-1:] for part in axes[2].get_legend_handles_labels()), loc="lower right")
+    axes[2].legend(*(part[-1:] for part in axes[2].get_legend_handles_labels()), loc="center right", handlelength=1.5)
     for panel, title in zip(axes, ("(a) KL by step size", "(b) ICSGLD×P5: energies", "(c) ICSGLD×P5: multiplier"), strict=True):
         panel.set_title(title, loc="left")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, handlelength=3.0)

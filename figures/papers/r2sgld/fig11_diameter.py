@@ -142,13 +142,13 @@ def draw(data: Data) -> Figure:
     left.legend(title="circumradius", title_fontsize=7, loc="lower left")
     left.set_title("(a) r2SGLD on 25 modes in an octagon", loc="left")
     places = 1.0 / (2.0 * data["radii"]) ** 2
-    series = (("reach", "1 / number of draws to 0.5 nats", style.MEDIUM, "^", 7.0),
+    series = (("reach", "1 / draws to 0.5 nats", style.MEDIUM, "^", 7.0),
               ("worth", "independent draws that a draw is worth", style.DARK, "o", 4.0),
-              ("flat", "decay of autocorrelation, flat target", style.LIGHT, "s", 3.5))  # fmt: skip
+              ("flat", "decay of correlation, flat target", style.LIGHT, "s", 3.5))  # fmt: skip
     for key, name, colour, marker, size in series:
         (rates, errors), law = means_and_errors(data[key]), power_law(data, key)
         unit = law.scale * places[0] ** law.exponent
-        label = f"{name}: exponent {with_error(law.exponent, law.error)}"
+        label = f"{name}: {with_error(law.exponent, law.error)}"
         marks: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size}
         marks |= {"markerfacecolor": "white"} if key == "reach" else {}  # seen where the squares cover its middle
         right.errorbar(places, rates / unit, 2.0 * errors / unit, linestyle="none", **marks)
@@ -158,16 +158,16 @@ def draw(data: Data) -> Figure:
             for x, rate, modes in zip(places, rates / unit, data["modes"], strict=True):
                 right.annotate(f"{modes}", (x, rate), xytext=(3, -10), textcoords="offset points", fontsize=6.5)
     floor = data["reach_floor"] / data["reach_floor"][0]
-    right.plot(places, floor, **style.TRUTH, label=f"the first, of independent draws: exponent {floor_power(data):.2f}")
+    right.plot(places, floor, **style.TRUTH, label=f"1 / independent draws to 0.5 nats: {floor_power(data):.2f}")
     right.set(xscale="log", yscale="log", xlabel="1 / diameter²", ylabel="rate over the smallest octagon's")
     ticks = [round(float(place), 3) for place in places]
     right.set_xticks(places, [f"{tick:g}" for tick in ticks], fontsize=6)
     right.minorticks_off()
-    right.set_yticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
-    right.set_ylim(0.1, 1.3)
+    right.set_yticks([0.2, 0.5, 1.0], ["0.2", "0.5", "1"])
+    right.set_ylim(0.15, 1.3)
     handles, labels = right.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower right", ncols=2, title_fontsize=7,
-                  title="(b) rates and their power laws of 1 / diameter²; bars: ± 2 standard errors")  # fmt: skip
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, title_fontsize=7,
+                  title="(b) rate: its power of 1 / diameter² (bars: ± 2 standard errors)")  # fmt: skip
     right.set_title("(b) rates (numbers: modes inside)", loc="left")
     return figure
 
