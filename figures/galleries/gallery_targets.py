@@ -1,6 +1,8 @@
 """The README's gallery of targets: the density of each target of the catalogue, and a table of what is known of it.
 
-The quick version leaves out those whose truth takes more than a second to find.
+Of targets in more than two dimensions the first two coordinates are shown; units of both axes have the same length
+unless one axis would be less than a third of the other. The quick version leaves out those whose truth takes more than
+a second to find.
 """
 
 import textwrap
@@ -69,8 +71,8 @@ def draw(data: Data) -> Figure:
         axes.set_axis_off()
     scale = plt.cm.ScalarMappable(PowerNorm(0.5, 0.0, 1.0))
     figure.colorbar(
-        scale, ax=panels, label="density of the first two coordinates / the panel's highest", orientation="horizontal", shrink=0.4, aspect=40,
-        pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
+        scale, ax=panels, label="density of the first two coordinates / the panel's highest", orientation="horizontal",
+        shrink=0.4, aspect=40, pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
     )  # fmt: skip
     return figure
 

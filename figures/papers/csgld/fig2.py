@@ -3,8 +3,8 @@
 Target and settings of figure 1, ζ = 0.75. (a), (b) 50,000 steps of one chain (10,000 in the quick version), every 20th
 shown, after 100,000 in which CSGLD learns θ. Colour is the multiplier of the gradient where the chain stands: SGLD's is
 1 throughout; triangles are places where CSGLD's is negative, so that the chain is driven uphill, a bounce. (c) By bins
-of energy: mean multiplier over 32 chains, and that of the θ by quadrature; grey is the share of the steps in each bin,
-of CSGLD and, as an outline, of the target. The multiplier is 1 in the first bin, by the algorithm's (J − 1) ∨ 1.
+of energy: mean multiplier over 32 chains, and that of the θ by quadrature; below, the share of CSGLD's steps in each
+bin, and the target's. The multiplier is 1 in the first bin, by the algorithm's (J − 1) ∨ 1.
 """
 
 from typing import Any

@@ -80,7 +80,10 @@ def draw(data: Data) -> Figure:
             colour = LINE_STYLES[label][0]
             panel.scatter(numbers, np.full(numbers.size, row), DOT * times / times.sum(), color=colour, linewidths=0)
             panel.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=1.6)
-        for marker, name, printed, offset in (("x", "as in the paper", PRINTED, -0.27), ("^", "rows 2 and 3 swapped", EXCHANGED, 0.27)):
+        for marker, name, printed, offset in (
+            ("x", "as in the paper", PRINTED, -0.27),
+            ("^", "rows 2 and 3 swapped", EXCHANGED, 0.27),
+        ):
             places = [(printed[label, group][0], LABELS.index(label) + offset) for label in ("SGLD", "cSGLD")]
             panel.plot(*zip(*places, strict=True), marker, color=style.FIFTH, markersize=4.5,
                        label=f"printed, {name}")  # fmt: skip

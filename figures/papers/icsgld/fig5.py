@@ -58,7 +58,8 @@ def draw(data: Data) -> Figure:
     x, y = np.meshgrid(line, line, indexing="ij")
     solid.plot_surface(x, y, heights(data), cmap="cividis", rcount=125, ccount=125, linewidth=0, antialiased=False,
                        rasterized=True)  # fmt: skip
-    solid.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="density", zticks=[0.0, 0.2, 0.4, 0.6, 0.8], title="(b) the density as a surface")
+    solid.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="density", title="(b) the density as a surface")
+    solid.set_zticks([0.0, 0.2, 0.4, 0.6, 0.8])
     solid.zaxis.labelpad = -2
     solid.set_box_aspect((1.0, 1.0, 0.6), zoom=1.0)
     solid.view_init(elev=35.0, azim=-60.0)

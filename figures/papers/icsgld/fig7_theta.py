@@ -121,14 +121,18 @@ def draw(data: Data) -> Figure:
         axes[2].errorbar(
             MIDDLES[often] + shift, middle, (middle - low, high - middle), color=colour, marker=mark, markersize=3,
             linestyle="none",
-            label=f"{YEARS[field]}, all bins: {with_error(*ratio_of(logs, error))}",
+            label=f"field of {YEARS[field]}: {with_error(*ratio_of(logs, error))}",
         )  # fmt: skip
         highest = max(highest, high.max())
     axes[2].axhline(COROLLARY, label=f"corollary 2: {COROLLARY:.2f}", **style.TRUTH)
     axes[2].axhline(1.0, color="black", linewidth=0.6, label="equal variances")
     axes[2].set(ylim=(0.0, 1.6 * highest), ylabel="variance, CSGLD / ICSGLD")
-    axes[2].legend(loc="upper left", title="by random field (bars: ± standard error)", title_fontsize=6.5)
-    for panel, title in zip(axes, ("(a) probabilities by θ", "(b) their relative error", "(c) gain of ten chains"), strict=True):
+    axes[2].legend(
+        loc="upper left", title="bars: ± standard error; numbers: all bins", handlelength=1.2, title_fontsize=6
+    )
+    for panel, title in zip(
+        axes, ("(a) probabilities by θ", "(b) their relative error", "(c) gain of ten chains"), strict=True
+    ):
         panel.set_title(title, loc="left")
         panel.set_xlabel("energy $U$, nats")
     return figure

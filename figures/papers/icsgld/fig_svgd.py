@@ -72,7 +72,8 @@ def draw(data: Data) -> Figure:
     axes[0].set_ylabel("$x_2$")
     axes[1].tick_params(labelleft=False)
     axes[2].axhline(expected_kl(data["masses"], 500), label="500 independent draws", **style.TRUTH)
-    axes[2].axvline(EVALUATIONS, ymax=0.55, color="black", linewidth=0.8, linestyle=(0, (1, 2)), label="cost of a sampler in figure 6")
+    axes[2].axvline(EVALUATIONS, ymax=0.55, color="black", linewidth=0.8, linestyle=(0, (1, 2)),
+                    label="cost of a sampler in figure 6")  # fmt: skip
     axes[2].set(xscale="log", yscale="log", xlabel="gradient evaluations per repeat", ylabel="KL over modes, nats")
     axes[2].set_title("(c) shares of the modes", loc="left")
     axes[2].set_ylim(0.015, 3.0)

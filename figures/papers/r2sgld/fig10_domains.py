@@ -85,23 +85,23 @@ def draw(data: Data) -> Figure:
             panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
             panel.tick_params(labelleft=panel is row[0])
         row[0].set_ylabel("$x_2$")
-        draw_numbers(row[4], numbers, next(letters))
+        draw_numbers(row[4], numbers, next(letters), name)
     for panel in rows[-1][:4]:
         panel.set_xlabel("$x_1$")
-    rows[-1][4].set_xlabel("KL(truth ‖ draws), nats")
+    rows[-1][4].set_xlabel("KL, nats")
     keys: dict[str, dict[str, Any]] = {
-        "reflected": {"color": style.MEDIUM}, "penalty ours": {"color": style.FIFTH},
-        "penalty of the paper, or none": {"color": style.DARK},
+        "reflected": {"color": style.MEDIUM}, "our penalty": {"color": style.FIFTH},
+        "the paper's penalty, or none": {"color": style.DARK},
     }  # fmt: skip
     handles = [Line2D([], [], marker="o", markersize=3, linewidth=0.9, **line) for line in keys.values()]
     handles.append(Line2D([], [], **style.TRUTH))
     names = [*keys, "as many independent draws"]
     figure.legend(handles, names, loc="outside lower right", ncols=4, title_fontsize=7,
-                  title="KL at the end, mean and 95 % interval over chains")  # fmt: skip
+                  title="KL(truth ‖ draws) at the end, mean and 95 % interval over chains")  # fmt: skip
     return figure
 
 
-def draw_numbers(axes: Any, numbers: Data, letter: str) -> None:
+def draw_numbers(axes: Any, numbers: Data, letter: str, name: str) -> None:
     """Last KL of every method, our penalty below the paper's."""
     means, half_widths = (
         dict(zip(numbers["methods"], row, strict=False)) for row in interval(numbers["kl"][:-1, :, -1].T)
@@ -119,7 +119,7 @@ def draw_numbers(axes: Any, numbers: Data, letter: str) -> None:
     axes.set_xticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])
     axes.minorticks_off()
     axes.set_xlim(left=min(0.025, 0.8 * float(numbers["floor"][-1])), right=max(2.0, 1.1 * max(highest)))
-    axes.set_title(f"({letter}) nine and ours", fontsize=7)
+    axes.set_title(f"({letter}) {name}, KL", fontsize=7)
 
 
 def table(data: Data) -> list[dict[str, Any]]:

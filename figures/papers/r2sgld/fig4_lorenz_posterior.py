@@ -2,7 +2,8 @@
 
 Settings and our choices: figures/papers/r2sgld/identification.py. The posterior is Gaussian in closed form, so that
 what a sampler has reached can be seen; curves of single seeds are divided by their number. Above the panels: mean
-± standard deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ has passed 4.
+± standard deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ
+has passed 4.
 """
 
 from functools import partial

@@ -2,7 +2,7 @@
 
 Settings and our choices: figures/papers/r2sgld/identification.py. Ten seeds each, pooled; ticks are each seed's mode.
 The posterior is Gaussian in closed form. The walls at 0 are eight and more of its standard deviations away: reflection
-acts on the first steps only, and the lines of SGLD and cycSGLD lie under those of their reflected versions.
+acts on the first steps only, and the dashes of SGLD and cycSGLD lie on the lines of their reflected versions.
 """
 
 from typing import Any

@@ -54,7 +54,7 @@ def draw(data: Data) -> Figure:
         axes.set_xlabel("time, days")
     figure.legend(
         *panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, title_fontsize=7,
-        title="relative error: RMS error of both over the truth's RMS; of a random phase 0.71, of the opposite one 0.96",
+        title="relative error: RMS error of both over the truth's RMS; random phase: 0.71, opposite phase: 0.96",
     )  # fmt: skip
     return figure
 

@@ -249,14 +249,17 @@ def legend_of(axes: Axes, *, printed: bool) -> tuple[list[Any], list[str]]:
     (exact,) = axes.plot([], [], color=style.DARK, linestyle=(0, (4, 1.5)))
     (truth,) = axes.plot([], [], color="0.55", linewidth=1.0)
     (mode,) = axes.plot([], [], "|", color=style.MEDIUM, markersize=6)
-    handles, labels = [seed, pooled, exact, truth, mode], ["one seed ÷ number of seeds", "all seeds", "closed form", "truth", "mode of each seed"]
+    handles, labels = (
+        [seed, pooled, exact, truth, mode],
+        ["one seed ÷ number of seeds", "all seeds", "closed form", "truth", "mode of each seed"],
+    )
     if printed:
         (mark,) = axes.plot([], [], "^", color=style.LIGHT, markersize=5)
         handles, labels = [*handles, mark], [*labels, "printed mode"]
     return handles, labels
 
 
-def portrait(axes: Any, states: Array, title: str) -> None:
+def portrait(axes: Any, states: Array, title: str, zoom: float = 0.88) -> None:
     """A path of three states (times, 3) in space."""
     axes.plot(*states.T, color=style.MEDIUM, linewidth=0.35)
     axes.set_title(title, pad=-4)
@@ -265,7 +268,7 @@ def portrait(axes: Any, states: Array, title: str) -> None:
     axes.tick_params(pad=-3, labelsize=6)
     axes.xaxis.labelpad = axes.yaxis.labelpad = axes.zaxis.labelpad = -9
     axes.view_init(elev=18, azim=-55)
-    axes.set_box_aspect(None, zoom=1.15)
+    axes.set_box_aspect(None, zoom=zoom)
 
 
 def prediction_time(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:

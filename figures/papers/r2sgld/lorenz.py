@@ -63,7 +63,8 @@ def draw_simulations(data: Data) -> Figure:
     upper = grid[0].subgridspec(1 if n < 4 else 2, 3, wspace=0.0)
     lower = grid[1].subgridspec(n - 1, 1)
     for i, (path, title) in enumerate(zip(states, ["truth", *methods], strict=True)):
-        portrait(figure.add_subplot(upper[i // 3, i % 3], projection="3d"), path, f"({'abcde'[i]}) {title}")
+        panel = figure.add_subplot(upper[i // 3, i % 3], projection="3d")
+        portrait(panel, path, f"({'abcde'[i]}) {title}", 0.88 if n < 4 else 1.15)
     shared: Any = None
     for i, (method, path, apart) in enumerate(zip(methods, states[1:], data["together"], strict=True)):
         axes = figure.add_subplot(lower[i], sharex=shared)

@@ -133,9 +133,8 @@ def draw(data: Data) -> Figure:
     names = list(baselines())
     for i, name in enumerate(names):
         (value, error), (own, own_error) = (mean_and_error(row) for row in data["ess"][i])
-        per_draw.errorbar(
-            value, i, xerr=2.0 * error, fmt="o", markersize=4.5, color=style.MEDIUM, label="about the mean of all chains"
-        )
+        per_draw.errorbar(value, i, xerr=2.0 * error, fmt="o", markersize=4.5, color=style.MEDIUM,
+                          label="about the mean of all chains")  # fmt: skip
         per_draw.errorbar(own, i + 0.22, xerr=2.0 * own_error, fmt="o", markersize=4.5, color=style.LIGHT, mfc="white",
                           label="pieces of 200 draws, about their own mean")  # fmt: skip
         scale = 10.0 / data["evaluations"][i]
