@@ -91,7 +91,7 @@ def draw_target(target: Target, axes: Any, edges: Array, masses: Array) -> None:
         axes.imshow(share.T / share.max(), origin="lower", extent=extent, aspect=aspect, norm=PowerNorm(0.5, 0.0, 1.0))
         axes.set(xlabel="$x_1$", ylabel="$x_2$")
     name = target.name if target.dim <= 2 or "-D" in target.name else f"{target.name}, {target.dim}-D"
-    axes.set_title(textwrap.fill(name, 25, break_long_words=False), fontsize=6)
+    axes.set_title(textwrap.fill(name, 27, break_long_words=False), fontsize=5.5)
     axes.xaxis.label.set_size(6)
     axes.yaxis.label.set_size(6)
     axes.xaxis.labelpad = axes.yaxis.labelpad = 1.0
