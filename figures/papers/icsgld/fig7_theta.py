@@ -126,10 +126,8 @@ def draw(data: Data) -> Figure:
         highest = max(highest, high.max())
     axes[2].axhline(COROLLARY, label=f"corollary 2: {COROLLARY:.2f}", **style.TRUTH)
     axes[2].axhline(1.0, color="black", linewidth=0.6, label="equal variances")
-    axes[2].set(ylim=(0.0, 1.6 * highest), ylabel="variance, CSGLD / ICSGLD")
-    axes[2].legend(
-        loc="upper left", title="bars: ± standard error; numbers: all bins", handlelength=1.2, title_fontsize=6
-    )
+    axes[2].set(ylim=(0.0, 1.6 * highest), ylabel="variance, CSGLD / ICSGLD (± std. error)")
+    axes[2].legend(loc="upper left", title="numbers: all bins together", handlelength=1.2, title_fontsize=7)
     for panel, title in zip(
         axes, ("(a) probabilities by θ", "(b) their relative error", "(c) gain of ten chains"), strict=True
     ):

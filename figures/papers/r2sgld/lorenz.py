@@ -41,6 +41,7 @@ def draw_posteriors(data: Data, height: float) -> Figure:
         for k, axes in enumerate(row):
             posterior_panel(axes, data, m, k)
         row[0].set_ylabel(f"{methods[m]}\ndensity")
+    figure.align_ylabels(panels[:, 0])
     figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=3, title_fontsize=7,
                   title="above the panels: mean ± standard deviation of the seeds' modes")  # fmt: skip
     return figure
