@@ -118,7 +118,7 @@ def draw_numbers(axes: Any, numbers: Data, letter: str, name: str) -> None:
     axes.set(xscale="log", ylim=(places[-1] - 0.7, 0.7))
     axes.set_xticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])
     axes.minorticks_off()
-    axes.set_xlim(left=min(0.025, 0.8 * float(numbers["floor"][-1])), right=max(2.0, 1.1 * max(highest)))
+    axes.set_xlim(left=min(0.02, 0.8 * float(numbers["floor"][-1])), right=max(2.0, 1.1 * max(highest)))
     axes.set_title(f"({letter}) {name}, KL", fontsize=7)
 
 
