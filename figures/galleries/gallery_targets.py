@@ -1,6 +1,8 @@
 """The README's gallery of targets: the density of each target of the catalogue, and a table of what is known of it.
 
-The quick version leaves out those whose truth takes more than a second to find.
+Of targets in more than two dimensions the first two coordinates are shown; units of both axes have the same length
+unless one axis would be less than a third of the other. The quick version leaves out those whose truth takes more than
+a second to find.
 """
 
 import textwrap
@@ -28,10 +30,10 @@ def targets_drawn(*, quick: bool) -> list[Target]:
 
 
 def limits(values: Array) -> tuple[float, float]:
-    """Where all but a thousandth of a coordinate's draws lie, with a margin."""
-    low, high = np.quantile(values, [0.0005, 0.9995])
-    margin = 0.06 * (high - low)
-    return float(low - margin), float(high + margin)
+    """Where all but a thousandth of a coordinate's draws lie, with a margin; of long tails eight quartile distances."""
+    low, lower, middle, upper, high = np.quantile(values, [0.0005, 0.25, 0.5, 0.75, 0.9995])
+    margin, reach = 0.06 * (high - low), 8.0 * (upper - lower)
+    return float(max(low - margin, middle - reach)), float(min(high + margin, middle + reach))
 
 
 def known_of(target: Target, cells: int, seed: int) -> dict[str, Any]:
@@ -62,15 +64,15 @@ def draw(data: Data) -> Figure:
     """A panel per target."""
     targets = [target for target in catalogue() if f"{target.name}: masses" in data]
     lines = -(-len(targets) // COLUMNS)
-    figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.5 * lines))
+    figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.6 * lines))
     for target, axes in zip(targets, panels.flat, strict=False):
         draw_target(target, axes, data[f"{target.name}: edges"], data[f"{target.name}: masses"])
     for axes in panels.flat[len(targets) :]:
         axes.set_axis_off()
     scale = plt.cm.ScalarMappable(PowerNorm(0.5, 0.0, 1.0))
     figure.colorbar(
-        scale, ax=panels, label="density / the panel's highest", orientation="horizontal", shrink=0.4, aspect=40,
-        pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
+        scale, ax=panels, label="density of the first two coordinates / the panel's highest", orientation="horizontal",
+        shrink=0.4, aspect=40, pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
     )  # fmt: skip
     return figure
 
@@ -79,13 +81,20 @@ def draw_target(target: Target, axes: Any, edges: Array, masses: Array) -> None:
     """One panel."""
     if target.dim == 1:
         axes.stairs(masses / np.diff(edges[0]), edges[0], color=style.DARK, linewidth=0.9)
+        axes.set(xlabel="$x_1$", ylabel="density")
         axes.set_ylim(bottom=0.0)
     else:
         share = masses / np.outer(*map(np.diff, edges))
         extent = (edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
-        axes.imshow(share.T / share.max(), origin="lower", extent=extent, aspect="auto", norm=PowerNorm(0.5, 0.0, 1.0))
-    title = textwrap.fill(target.name, 26, break_long_words=False)
-    axes.set_title(title if target.dim <= 2 else f"{title}\n(first two of {target.dim})", fontsize=6)
+        width, height = np.ptp(edges, axis=1)
+        aspect = "equal" if max(width, height) < 3.0 * min(width, height) else "auto"
+        axes.imshow(share.T / share.max(), origin="lower", extent=extent, aspect=aspect, norm=PowerNorm(0.5, 0.0, 1.0))
+        axes.set(xlabel="$x_1$", ylabel="$x_2$")
+    name = target.name if target.dim <= 2 or "-D" in target.name else f"{target.name}, {target.dim}-D"
+    axes.set_title(textwrap.fill(name, 27, break_long_words=False), fontsize=5.5)
+    axes.xaxis.label.set_size(6)
+    axes.yaxis.label.set_size(6)
+    axes.xaxis.labelpad = axes.yaxis.labelpad = 1.0
     axes.tick_params(labelsize=5, length=2, pad=1)
     axes.locator_params(nbins=4)
 

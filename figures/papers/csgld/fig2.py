@@ -3,8 +3,8 @@
 Target and settings of figure 1, ζ = 0.75. (a), (b) 50,000 steps of one chain (10,000 in the quick version), every 20th
 shown, after 100,000 in which CSGLD learns θ. Colour is the multiplier of the gradient where the chain stands: SGLD's is
 1 throughout; triangles are places where CSGLD's is negative, so that the chain is driven uphill, a bounce. (c) By bins
-of energy: mean multiplier over 32 chains, and that of the θ by quadrature; grey is the share of the steps in each bin,
-of CSGLD and, as an outline, of the target. The multiplier is 1 in the first bin, by the algorithm's (J − 1) ∨ 1.
+of energy: mean multiplier over 32 chains, and that of the θ by quadrature; below, the share of CSGLD's steps in each
+bin, and the target's. The multiplier is 1 in the first bin, by the algorithm's (J − 1) ∨ 1.
 """
 
 from typing import Any
@@ -76,42 +76,49 @@ def measure(study: Study) -> dict[str, Any]:
 
 def draw(data: Data) -> Figure:
     """Two paths, and the bins."""
-    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH, 2.7), width_ratios=(1.0, 1.15, 1.0))
+    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH, 3.1), width_ratios=(1.0, 1.15, 1.0))
     draw_path(panels[0], data["steps"], data["sgld"], np.ones(len(data["steps"])))
     points = draw_path(panels[1], data["steps"], data["csgld"], data["multiplier"])
     panels[1].sharey(panels[0])
-    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-15.5, 16.5))
+    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-15.5, 21.5))
     panels[1].set(title="(b) CSGLD")
     figure.colorbar(points, ax=panels[1], label="gradient multiplier", pad=0.02, extend="both")
-    draw_bins(panels[2], data)
+    spec = panels[2].get_subplotspec().subgridspec(2, 1)
+    panels[2].remove()
+    above = figure.add_subplot(spec[0])
+    draw_bins(above, figure.add_subplot(spec[1], sharex=above), data)
     return figure
 
 
 def draw_path(axes: Axes, steps: Any, x: Any, multiplier: Any) -> PathCollection:
     """Positions against steps, coloured by the multiplier; triangles where it is negative."""
-    axes.axhline(-1.042, color="0.6", linewidth=0.6, zorder=0)
+    axes.axhline(-1.042, color="0.6", linewidth=0.6, zorder=0, label="top of the barrier")
     bounces = multiplier < 0.0
     settings: dict[str, Any] = {"cmap": SIGNED, "norm": LIMITS, "linewidths": 0, "rasterized": True}
     points = axes.scatter(steps[~bounces] / 1e3, x[~bounces], 2.0, multiplier[~bounces], **settings)
     axes.scatter(steps[bounces] / 1e3, x[bounces], 6.0, multiplier[bounces], marker="^", **settings)
     if bounces.any():
         axes.plot([], [], "^", color=style.LIGHT, markersize=3, label="negative: driven uphill")
-        axes.legend(loc="upper left", handletextpad=0.1)
+    axes.legend(loc="upper left", handlelength=1.0)
     axes.set(xlabel="step, thousands")
     return points
 
 
-def draw_bins(axes: Axes, data: Data) -> None:
-    """Multiplier and share of the steps by bins of energy."""
+def draw_bins(axes: Axes, below: Axes, data: Data) -> None:
+    """Multiplier by bins of energy, and below it the share of the steps in them."""
     edges, middles = PARTITION.edges[: BINS + 1], PARTITION.edges[:BINS] + 0.5
-    axes.stairs(data["visits"].mean(axis=0), edges, fill=True, color="0.85", label="share, CSGLD")
-    axes.stairs(data["probabilities"][:BINS], edges, color="0.5", linewidth=0.8, label="share, target")
+    below.stairs(data["visits"].mean(axis=0), edges, fill=True, color="0.8", label="CSGLD")
+    below.stairs(data["probabilities"][:BINS], edges, color=style.DARK, linewidth=0.8, label="target")
+    below.set(xlabel="energy, nats", ylabel="share of steps")
+    below.legend(loc="upper right", handlelength=1.2)
     axes.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
-    axes.plot(middles, expected_multiplier(data), "_", color=style.DARK, markersize=7, label="multiplier, quadrature")
+    axes.plot(middles, expected_multiplier(data), "_", color=style.DARK, markersize=7, label="by quadrature")
     mean, error = data["bin_multiplier"].mean(axis=0), data["bin_multiplier"].std(axis=0, ddof=1)
     axes.errorbar(middles, mean, error / np.sqrt(len(data["visits"])), fmt="o", color=style.MEDIUM, markersize=3,
-                  elinewidth=0.8, label="multiplier, CSGLD")  # fmt: skip
-    axes.set(xlabel="energy, nats", ylabel="share; multiplier", title="(c) by bins of energy", ylim=(-0.42, 2.1))
+                  elinewidth=0.8, label="CSGLD")  # fmt: skip
+    axes.set(ylabel="multiplier", title="(c) by bins of energy")
+    axes.set_ylim(top=1.9)
+    axes.tick_params(labelbottom=False)
     axes.legend(loc="upper right", handlelength=1.2)
 
 

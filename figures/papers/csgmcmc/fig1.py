@@ -40,25 +40,24 @@ def measure(study: Study) -> dict[str, Any]:
 
 def draw(data: Data) -> Figure:
     """Four cycles left, one right."""
-    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 2.8), sharey=True, width_ratios=[1.6, 1.0])
+    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.1), sharey=True, width_ratios=[1.6, 1.0])
     lines = {"SGLD": style.LIGHT, "cSGLD": style.MEDIUM, "SGLD, released": style.FOURTH, "cSGLD, released": style.DARK}
+    entries: dict[str, Any] = {}
     for panel, shown, n_steps in ((axes[0], (0, 1), 4 * LENGTH), (axes[1], (1, 3), LENGTH)):
         for i in shown:
             steps, sizes, keeps = np.arange(n_steps), data["step_sizes"][i, :n_steps], data["keeps"][i, :n_steps]
             colour, name = lines[NAMES[i]], NAMES[i]
             panel.plot(steps, np.where(keeps, sizes, np.nan), color=colour, label=name)
             if not keeps.all():
-                left_out = "exploration" if i == 1 else "left out"
+                use = "exploration, no noise" if i == 1 else "discarded steps"
                 panel.plot(steps, np.where(keeps, np.nan, sizes), color=colour, linestyle=(0, (2, 1)), linewidth=1.8,
-                           label=f"{name}: {left_out}")  # fmt: skip
-        panel.axhline(LIMIT, **style.TRUTH)
-        panel.set(xlabel="step", xlim=(0, n_steps), ylim=(0, 0.105))
-        panel.legend(loc="upper right")
+                           label=f"{name}: {use}")  # fmt: skip
+        panel.axhline(LIMIT, label="above: steps overshoot a mode and leave it", **style.TRUTH)
+        panel.set(xlabel="step", xlim=(0, n_steps), ylim=(0, 0.095))
+        entries |= dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
     axes[0].set(ylabel="step size", title="(a) four cycles, and a decreasing step size")
-    axes[1].set(title="(b) one cycle, paper's and released")
-    axes[0].legend(loc="upper center", ncols=3)
-    axes[1].text(0.985, LIMIT + 0.001, "above, a mode repels", ha="right", va="bottom", fontsize=7, color="0.35",
-                 transform=axes[1].get_yaxis_transform())  # fmt: skip
+    axes[1].set(title="(b) one cycle, paper and code")
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -45,6 +45,7 @@ DIFFERS = (
 PRINTED = {("SGLD", 1): (1.8, 0.13), ("cSGLD", 1): (6.7, 0.52), ("SGLD", 4): (18.0, 0.47), ("cSGLD", 4): (24.4, 0.22)}
 EXCHANGED = {**PRINTED, ("cSGLD", 1): PRINTED["SGLD", 4], ("SGLD", 4): PRINTED["cSGLD", 1]}
 AS_PRINTED = 10  # repeats
+DOT = 90.0  # area of a dot for all repeats, in square points
 REST = (
     "Neither gradient noise nor steps of 0.043 to 0.055, held for up to 1,000 steps, give more than 1.1 modes a chain."
 )
@@ -77,18 +78,24 @@ def draw(data: Data) -> Figure:
         for row, (label, values) in enumerate(zip(LABELS, modes, strict=True)):
             numbers, times = np.unique(values, return_counts=True)
             colour = LINE_STYLES[label][0]
-            panel.scatter(numbers, np.full(numbers.size, row), 90.0 * times / times.sum(), color=colour, linewidths=0)
+            panel.scatter(numbers, np.full(numbers.size, row), DOT * times / times.sum(), color=colour, linewidths=0)
             panel.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=1.6)
-        for marker, name, printed, offset in (("x", "as printed", PRINTED, -0.27), ("^", "exchanged", EXCHANGED, 0.27)):
+        for marker, name, printed, offset in (
+            ("x", "as in the paper", PRINTED, -0.27),
+            ("^", "rows 2 and 3 swapped", EXCHANGED, 0.27),
+        ):
             places = [(printed[label, group][0], LABELS.index(label) + offset) for label in ("SGLD", "cSGLD")]
             panel.plot(*zip(*places, strict=True), marker, color=style.FIFTH, markersize=4.5,
-                       label=f"printed, rows {name}")  # fmt: skip
+                       label=f"printed, {name}")  # fmt: skip
         panel.set(xlabel="modes covered, of 25", xlim=(0, 26), title=title)
         panel.grid(axis="x", color="0.9", linewidth=0.5)
         panel.set_axisbelow(True)
     axes[0].set_yticks(range(len(LABELS)), LABELS)
     axes[0].invert_yaxis()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    axes[0].plot([], [], "|", color="0.4", markersize=11, markeredgewidth=1.6, label="mean of ours")
+    for share in (0.1, 0.5, 1.0):
+        axes[0].scatter([], [], DOT * share, color="0.4", linewidths=0, label=f"{share:.0%} of our repeats")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -141,6 +141,7 @@ def draw(data: Data) -> Figure:
     """A panel per data set: ESS by sampler, by batch size, and as printed."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.4), sharey=True)
     mean, error = means_and_errors(data["ess"])
+    lowest = float(mean[:, : len(MARKS)].min())
     for i, (panel, (name, _, overdamped, _)) in enumerate(zip(axes, DATA, strict=True)):
         for j, (label, colour, mark) in enumerate(MARKS):
             places = np.arange(4) + 0.17 * (j - 1)
@@ -148,13 +149,13 @@ def draw(data: Data) -> Figure:
                            linewidth=0.8, label=label)  # fmt: skip
         panel.errorbar([-0.17, 1.83, 0.83, 2.83], mean[i, 0, 4:], 2.0 * error[i, 0, 4:], fmt="o", color=style.DARK,
                        linewidth=0.8, markerfacecolor="white", markersize=4.5,
-                       label="all data, another schedule")  # fmt: skip
-        panel.plot(range(4), PRINTED[i], "x", color=style.FIFTH, markersize=6, label="printed")
+                       label="all data, other reading of the schedule")  # fmt: skip
+        panel.plot(range(4), PRINTED[i], "x", color=style.FIFTH, markersize=6, label="printed, of 5,000 draws")
         highest = bound(overdamped, int(data["draws"]))
-        panel.plot([-0.4, 1.4], [highest] * 2, label="bound for SGLD and cSGLD", **style.TRUTH)
+        panel.plot([-0.4, 1.4], [highest] * 2, label="upper bound for SGLD and cSGLD", **style.TRUTH)
         panel.set_title(f"({'abc'[i]}) {name}")
         panel.set_xticks(range(4), METHODS)
-        panel.set(yscale="log", xlim=(-0.5, 3.5), ylim=(1.5, 8_000))
+        panel.set(yscale="log", xlim=(-0.5, 3.5), ylim=(0.6 * lowest, 8_000))
     axes[0].set_ylabel(f"effective sample size of {data['draws']:,} draws")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)

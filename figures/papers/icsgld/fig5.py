@@ -47,7 +47,7 @@ def heights(data: Data) -> Any:
 def draw(data: Data) -> Figure:
     """Contours on the left, the surface on the right."""
     figure = plt.figure(figsize=(style.WIDTH, 3.1))
-    grid = figure.add_gridspec(1, 2, width_ratios=(1.0, 1.15))
+    grid = figure.add_gridspec(1, 3, width_ratios=(1.0, 1.15, 0.1))  # the last is for the label of z
     flat, line = figure.add_subplot(grid[0]), data["line"]
     levels = flat.contourf(line, line, heights(data).T, levels=np.linspace(0.0, heights(data).max(), 13))
     flat.contour(line, line, heights(data).T, levels=levels.levels[1::2], colors="white", linewidths=0.3)
@@ -58,8 +58,10 @@ def draw(data: Data) -> Figure:
     x, y = np.meshgrid(line, line, indexing="ij")
     solid.plot_surface(x, y, heights(data), cmap="cividis", rcount=125, ccount=125, linewidth=0, antialiased=False,
                        rasterized=True)  # fmt: skip
-    solid.set(xlabel="$x_1$", ylabel="$x_2$", title="(b) the density as a surface")
-    solid.set_box_aspect((1.0, 1.0, 0.6), zoom=1.05)
+    solid.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="density", title="(b) the density as a surface")
+    solid.set_zticks([0.0, 0.2, 0.4, 0.6, 0.8])
+    solid.zaxis.labelpad = -2
+    solid.set_box_aspect((1.0, 1.0, 0.6), zoom=1.0)
     solid.view_init(elev=35.0, azim=-60.0)
     return figure
 

@@ -60,21 +60,24 @@ def measure(study: Study) -> dict[str, Any]:
 def draw(data: Data) -> Figure:
     """Three panels."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 2.6), width_ratios=[1.0, 1.0, 1.25])
+    farthest = max(3.0, *(1.05 * float(np.abs(data[f"particles {name}"]).max()) for name in GROUPS))
     for panel, letter, name in zip(axes, "ab", GROUPS, strict=False):
         density(data["fine"], panel, x_edges=FINE, y_edges=FINE)
         panel.plot(*data[f"particles {name}"].T, ".", color="white", markersize=1.8, markeredgewidth=0.0)
         panel.set_title(f"({letter}) {name}", loc="left")
-        panel.set(xlim=(-3, 3), ylim=(-3, 3), xlabel="$x_1$", facecolor="#00224e")
+        panel.set(xlim=(-farthest, farthest), ylim=(-farthest, farthest), xlabel="$x_1$", facecolor="#00224e")
         kl_curve(
             data[f"evaluations {name}"][1:], data[f"kl {name}"][:, 1:], axes[2], label=name, level=0.683, **LINES[name]
         )
     axes[0].set_ylabel("$x_2$")
     axes[1].tick_params(labelleft=False)
     axes[2].axhline(expected_kl(data["masses"], 500), label="500 independent draws", **style.TRUTH)
-    axes[2].axvline(EVALUATIONS, ymax=0.72, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes[2].axvline(EVALUATIONS, ymax=0.55, color="black", linewidth=0.8, linestyle=(0, (1, 2)),
+                    label="cost of a sampler in figure 6")  # fmt: skip
     axes[2].set(xscale="log", yscale="log", xlabel="gradient evaluations per repeat", ylabel="KL over modes, nats")
     axes[2].set_title("(c) shares of the modes", loc="left")
-    axes[2].set_ylim(0.015, 1.5)
+    axes[2].set_ylim(0.015, 3.0)
+    axes[2].set_box_aspect(1.0 / 1.25)  # as high as the squares beside it
     axes[2].set_yticks([0.02, 0.05, 0.1, 0.2, 0.5, 1.0], ["0.02", "0.05", "0.1", "0.2", "0.5", "1"])
     axes[2].minorticks_off()
     axes[2].legend(loc="upper left")

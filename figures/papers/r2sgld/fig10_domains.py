@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from figures import Claim, Data, Study, density, run_script
 from figures.papers.r2sgld.nine_samplers import (
@@ -72,7 +73,7 @@ def of_shape(data: Data, name: str) -> Data:
 
 def draw(data: Data) -> Figure:
     """A row per domain: four densities and the numbers."""
-    figure, rows = plt.subplots(3, 5, figsize=(style.WIDTH, 5.4), width_ratios=[1, 1, 1, 1, 0.9])
+    figure, rows = plt.subplots(3, 5, figsize=(style.WIDTH, 5.7), width_ratios=[1, 1, 1, 1, 0.9])
     letters = iter("abcdefghijklmno")
     for row, (name, shape) in zip(rows, SHAPES.items(), strict=True):
         numbers, (x, y) = of_shape(data, name), edges_of(shape)
@@ -80,33 +81,45 @@ def draw(data: Data) -> Figure:
         pictures = [numbers["masses"], *numbers["shares"]]
         for panel, title, cells in zip(row, (f"{name}, truth", *SHOWN), pictures, strict=False):
             density(cells, panel, x_edges=x, y_edges=y, shape=shape, highest=highest)
-            panel.set_title(f"({next(letters)}) {title}")
+            panel.set_title(f"({next(letters)}) {title}", fontsize=7)
             panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
             panel.tick_params(labelleft=panel is row[0])
         row[0].set_ylabel("$x_2$")
-        draw_numbers(row[4], numbers, next(letters))
+        draw_numbers(row[4], numbers, next(letters), name)
     for panel in rows[-1][:4]:
         panel.set_xlabel("$x_1$")
+    rows[-1][4].set_xlabel("KL, nats")
+    keys: dict[str, dict[str, Any]] = {
+        "reflected": {"color": style.MEDIUM}, "our penalty": {"color": style.FIFTH},
+        "the paper's penalty, or none": {"color": style.DARK},
+    }  # fmt: skip
+    handles = [Line2D([], [], marker="o", markersize=3, linewidth=0.9, **line) for line in keys.values()]
+    handles.append(Line2D([], [], **style.TRUTH))
+    names = [*keys, "as many independent draws"]
+    figure.legend(handles, names, loc="outside lower right", ncols=4, title_fontsize=7,
+                  title="KL(truth ‖ draws) at the end, mean and 95 % interval over chains")  # fmt: skip
     return figure
 
 
-def draw_numbers(axes: Any, numbers: Data, letter: str) -> None:
+def draw_numbers(axes: Any, numbers: Data, letter: str, name: str) -> None:
     """Last KL of every method, our penalty below the paper's."""
     means, half_widths = (
         dict(zip(numbers["methods"], row, strict=False)) for row in interval(numbers["kl"][:-1, :, -1].T)
     )
     methods = [*NINE[:6], *OWN_PENALTY, *NINE[6:], COMPOSITION]
     places = -np.arange(len(methods))
+    highest = [means[method] + half_widths[method] for method in methods]
     blue, wine = (*SHOWN, COMPOSITION), OWN_PENALTY
     axes.axvline(numbers["floor"][-1], **style.TRUTH)
     for method, y in zip(methods, places, strict=True):
         colour = style.MEDIUM if method in blue else style.FIFTH if method in wine else style.DARK
         axes.errorbar(means[method], y, xerr=half_widths[method], fmt="o", color=colour, markersize=2.5, linewidth=0.9)
     axes.set_yticks(places, methods, fontsize=5.5)
-    axes.set(xscale="log", xlim=(0.02, 2.0), ylim=(places[-1] - 0.7, 0.7))
+    axes.set(xscale="log", ylim=(places[-1] - 0.7, 0.7))
     axes.set_xticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])
     axes.minorticks_off()
-    axes.set_title(f"({letter}) KL, nats")
+    axes.set_xlim(left=min(0.02, 0.8 * float(numbers["floor"][-1])), right=max(2.0, 1.1 * max(highest)))
+    axes.set_title(f"({letter}) {name}, KL", fontsize=7)
 
 
 def table(data: Data) -> list[dict[str, Any]]:

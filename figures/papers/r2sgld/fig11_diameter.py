@@ -22,7 +22,7 @@ from figures import Claim, Data, Study, kl_curve, run_script
 from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.scripts.flat_target import FLAT
-from figures.scripts.statistics import means_and_errors
+from figures.scripts.statistics import means_and_errors, with_error
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, samplers
 from toolkit.boundaries import reflect
@@ -130,39 +130,45 @@ def power_law(data: Data, key: str) -> PowerLaw:
 
 def draw(data: Data) -> Figure:
     """KL by size on the left, rates by size on the right."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.1), width_ratios=[1.25, 1.0])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.7), width_ratios=[1.25, 1.0])
     shades = plt.get_cmap("cividis")(np.linspace(0.0, 0.85, len(data["radii"])))
     for kl, floor, radius, shade in zip(data["kl"], data["floor"], data["radii"], shades, strict=True):
         kl_curve(data["checkpoints"], kl, left, label=f"{radius:g}", color=shade)
         left.plot(data["checkpoints"], floor, color=shade, linestyle=":", linewidth=0.9)
+    left.plot([], [], color="0.4", linestyle=":", label="independent draws")
     left.set(xscale="log", yscale="log", xlabel="draws", ylabel="KL(truth ‖ draws), nats")
     left.set_yticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])
     left.yaxis.set_minor_formatter(NullFormatter())
-    left.legend(title="circumradius", loc="lower left", ncols=2)
+    left.legend(title="circumradius", title_fontsize=7, loc="lower left")
     left.set_title("(a) r2SGLD on 25 modes in an octagon", loc="left")
     places = 1.0 / (2.0 * data["radii"]) ** 2
-    series = (("reach", "draws to 0.5 nats", style.MEDIUM, "^"), ("worth", "worth of a draw", style.DARK, "o"),
-              ("flat", "flat target", style.LIGHT, "s"))  # fmt: skip
-    for key, name, colour, marker in series:
+    series = (("reach", "1 / draws to 0.5 nats", style.MEDIUM, "^", 7.0),
+              ("worth", "independent draws that a draw is worth", style.DARK, "o", 4.0),
+              ("flat", "decay of correlation, flat target", style.LIGHT, "s", 3.5))  # fmt: skip
+    for key, name, colour, marker, size in series:
         (rates, errors), law = means_and_errors(data[key]), power_law(data, key)
         unit = law.scale * places[0] ** law.exponent
-        label = f"{name}: power {law.exponent:.2f} ± {law.error:.2f}"
-        right.errorbar(places, rates / unit, 2.0 * errors / unit, fmt=marker, color=colour, markersize=4)
+        label = f"{name}: {with_error(law.exponent, law.error)}"
+        marks: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size}
+        marks |= {"markerfacecolor": "white"} if key == "reach" else {}  # seen where the squares cover its middle
+        right.errorbar(places, rates / unit, 2.0 * errors / unit, linestyle="none", **marks)
         right.plot(places, (places / places[0]) ** law.exponent, color=colour)
-        right.plot([], [], color=colour, marker=marker, markersize=4, label=label)
+        right.plot([], [], label=label, **marks)
         if key == "worth":
             for x, rate, modes in zip(places, rates / unit, data["modes"], strict=True):
                 right.annotate(f"{modes}", (x, rate), xytext=(3, -10), textcoords="offset points", fontsize=6.5)
     floor = data["reach_floor"] / data["reach_floor"][0]
-    right.plot(places, floor, **style.TRUTH, label=f"independent draws to 0.5 nats: {floor_power(data):.2f}")
-    right.set(xscale="log", yscale="log", xlabel="1 / diameter²", ylabel="rate over that of the smallest")
+    right.plot(places, floor, **style.TRUTH, label=f"1 / independent draws to 0.5 nats: {floor_power(data):.2f}")
+    right.set(xscale="log", yscale="log", xlabel="1 / diameter²", ylabel="rate over the smallest octagon's")
     ticks = [round(float(place), 3) for place in places]
     right.set_xticks(places, [f"{tick:g}" for tick in ticks], fontsize=6)
     right.minorticks_off()
-    right.set_yticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
-    right.set_ylim(0.1, 1.3)
-    right.legend(loc="lower right", fontsize=6.5)
-    right.set_title("(b) rates; numbers: modes inside", loc="left")
+    right.set_yticks([0.2, 0.5, 1.0], ["0.2", "0.5", "1"])
+    right.set_ylim(0.15, 1.3)
+    handles, labels = right.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, title_fontsize=7,
+                  title="(b) rate: its power of 1 / diameter² (bars: ± 2 standard errors)")  # fmt: skip
+    right.set_title("(b) rates (numbers: modes inside)", loc="left")
     return figure
 
 

@@ -17,6 +17,7 @@ from toolkit import Layout, samplers, stream
 
 SEED = 1
 DIFFERS = "The paper draws a sketch; these paths come from a run, and every break in them is a swap that happened."
+DOT = "cold replica, first step after a swap, where lines break"
 SHAPE = shapes.flower(petals=5, offset=3.0, radius=2.0)
 
 
@@ -38,7 +39,7 @@ def measure(study: Study) -> dict[str, Any]:
 def draw(data: Data) -> Figure:
     """Two panels, one for each replica, over the energy."""
     paths, swapped = data["paths"], data["swapped"]
-    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.5), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.7), sharex=True, sharey=True)
     edges = np.linspace(-2.5, 2.5, 301)
     grid = np.stack(np.meshgrid(edges, edges, indexing="ij"), axis=-1).reshape(-1, 2)
     energy = np.where(SHAPE.contains(grid), mixtures.cosine25().evaluate(grid)[0], np.nan).reshape(301, 301)
@@ -50,8 +51,8 @@ def draw(data: Data) -> Figure:
         panel.set_title(f"({'ab'[replica]}) {name}")
         panel.set(aspect="equal", xlabel="$x_1$", xticks=[-2, -1, 0, 1, 2], yticks=[-2, -1, 0, 1, 2])
     arrivals = paths[0][swapped]
-    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label="one move after a swap", zorder=3)
-    axes[0].legend(loc="lower left", handletextpad=0.2)
+    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label=DOT, zorder=3)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
     axes[0].set_ylabel("$x_2$")
     figure.colorbar(levels, ax=axes, label="energy $U$, nats", shrink=0.85, pad=0.01)
     return figure

@@ -1,8 +1,9 @@
 """r2SGLD (2024), figure 4: posteriors of Lorenz' σ, ρ and β by reSGLD and r2SGLD, ten seeds each.
 
 Settings and our choices: figures/papers/r2sgld/identification.py. The posterior is Gaussian in closed form, so that
-what a sampler has reached can be seen; curves of single seeds go beyond the frame. In the panels: mean ± standard
-deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ has passed 4.
+what a sampler has reached can be seen; curves of single seeds are divided by their number. Above the panels: mean
+± standard deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ
+has passed 4.
 """
 
 from functools import partial

@@ -1,9 +1,10 @@
 """r2SGLD (2024), figure 6: posteriors of Lorenz’ σ, ρ and β by SGLD and cycSGLD, with and without reflection.
 
 Settings and our choices: figures/papers/r2sgld/identification.py. The posterior is Gaussian in closed form, so that
-what a sampler has reached can be seen; curves of single seeds go beyond the frame. In the panels: mean ± standard
-deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ has passed 4. σ
-relaxes in 1/(5e-6 · 18.5) = 10,800 steps of SGLD, and the decay leaves it some 19,900 in all: it does not arrive.
+what a sampler has reached can be seen; curves of single seeds are divided by their number. Above the panels: mean
+± standard deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, and acts no more once σ
+has passed 4. σ relaxes in 1/(5e-6 · 18.5) = 10,800 steps of SGLD, and the decay leaves it some 19,900 in all: it does
+not arrive.
 """
 
 from functools import partial

@@ -2,7 +2,7 @@
 
 Settings and our choices: figures/papers/r2sgld/identification.py. Ten seeds each, pooled; ticks are each seed's mode.
 The posterior is Gaussian in closed form. The walls at 0 are eight and more of its standard deviations away: reflection
-acts on the first steps only, and the lines of SGLD and cycSGLD lie under those of their reflected versions.
+acts on the first steps only, and the dashes of SGLD and cycSGLD lie on the lines of their reflected versions.
 """
 
 from typing import Any
@@ -43,25 +43,35 @@ def measure(study: Study) -> dict[str, Any]:
 
 def draw(data: Data) -> Figure:
     """A panel per parameter."""
-    figure, panels = plt.subplots(2, 2, figsize=(style.WIDTH, 4.6))
-    system = system_of("lotka_volterra")
-    for k, axes in enumerate(panels.flat):
+    figure = plt.figure(figsize=(style.WIDTH, 6.2))
+    grid_spec, system = figure.add_gridspec(2, 2), system_of("lotka_volterra")
+    for k in range(4):
+        cell = grid_spec[k // 2, k % 2].subgridspec(2, 1, height_ratios=[2.0, 1.0], hspace=0.02)
+        axes = figure.add_subplot(cell[0])
+        below = figure.add_subplot(cell[1], sharex=axes)
         grid = data["grids"][k]
         exact = normal_density(grid, data["exact_means"][0, k], data["exact_sds"][0, k])
         axes.fill_between(grid, exact, color="0.85", label="closed form")
-        axes.axvline(system.usual[k], color="0.55", linewidth=1.0, label="truth")
+        for panel in (axes, below):
+            panel.axvline(system.usual[k], color="0.55", linewidth=1.0, label="truth", zorder=0.5)
         for i, method in enumerate(METHODS):
-            reflects = i % 2 == 1
-            axes.plot(
-                grid, data["densities"][i, k], color=COLOURS[METHODS[i // 2 * 2]], label=method,
-                linestyle="-" if reflects else (0, (3, 1.5)), linewidth=1.4 if reflects else 1.0,
-            )  # fmt: skip
+            colour = COLOURS[METHODS[i // 2 * 2]]
+            # Reflected ones wide and pale, so that the dashes of the others are seen on them.
+            line: dict[str, Any] = (
+                {"linewidth": 2.4, "alpha": 0.45} if i % 2 else {"linestyle": (0, (3, 1.5)), "zorder": 2.5}
+            )
+            axes.plot(grid, data["densities"][i, k], color=colour, label=method, **line)
             modes = data["modes"][i, :, k]
-            heights = np.full(len(modes), -0.06 * exact.max() * (1 + i))
-            axes.plot(modes, heights, "|", color=COLOURS[METHODS[i // 2 * 2]], markersize=3.5)
-        axes.set(xlim=(grid[0], grid[-1]), ylim=(-0.45 * exact.max(), None), yticks=[])
-        axes.set_xlabel(LETTERS[system.parameters[k]])
-        axes.set_ylabel("density; modes below" if k % 2 == 0 else "")
+            below.plot(modes, np.full(len(modes), i), "|", color=colour, markersize=5)
+        axes.set(xlim=(grid[0], grid[-1]), title=f"({'abcd'[k]}) {LETTERS[system.parameters[k]]}")
+        axes.set_ylim(bottom=0.0)
+        axes.tick_params(labelbottom=False)
+        below.set_xlabel(LETTERS[system.parameters[k]])
+        below.set_yticks(range(len(METHODS)), METHODS if k % 2 == 0 else [], fontsize=6)
+        below.set_ylim(len(METHODS) - 0.4, -0.6)
+        if k % 2 == 0:
+            axes.set_ylabel("density")
+            below.set_ylabel("modes of seeds")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=3.0)
     return figure

@@ -41,16 +41,21 @@ def draw(data: Data) -> Figure:
     system, times = system_of("lotka_volterra"), data["times"]
     truth, *paths = data["states"]
     figure, panels = plt.subplots(3, 2, figsize=(style.WIDTH, 4.6), sharex=True, sharey="col")
+    letters = iter("abcdef")
     for line, method, path, error in zip(panels, METHODS, paths, errors_of(data), strict=True):
         for d, axes in enumerate(line):
             axes.plot(times, truth[:, d], color=style.DARK, linewidth=0.8, label="truth")
             axes.plot(times, path[:, d], color=style.LIGHT, linestyle=(0, (4, 1.2)), label="from the modes")
             axes.set(xlim=(100.0, 200.0), ylim=(0.0, 1.15 * truth[:, d].max()))
-            axes.set_ylabel(f"{system.states[d]}, individuals")
-        line[0].set_title(f"{method}: error {error:.2f} of the RMS", loc="left")
+            axes.set_title(f"({next(letters)}) {method}: {system.states[d]}", loc="left")
+        line[0].set_ylabel("individuals")
+        line[1].set_title(f"relative error {error:.2f}", loc="right")
     for axes in panels[2]:
         axes.set_xlabel("time, days")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, title_fontsize=7,
+        title="relative error: RMS error of both over the truth's RMS; random phase: 0.71, opposite phase: 0.96",
+    )  # fmt: skip
     return figure
 
 

@@ -224,38 +224,42 @@ def posterior_panel(axes: Axes, data: Data, m: int, k: int) -> None:
     parameter, grid = system.parameters[k], data["grids"][k]
     *seeds, pooled = data["densities"][m, :, k]
     for density in seeds:
-        axes.plot(grid, density, color=style.MEDIUM, linewidth=0.5, alpha=0.45)
+        axes.plot(grid, density / len(seeds), color=style.MEDIUM, linewidth=0.5, alpha=0.6)
     axes.plot(grid, pooled, color=style.MEDIUM, linewidth=1.4)
     exact = normal_density(grid, data["exact_means"][m, k], data["exact_sds"][m, k])
     axes.plot(grid, exact, color=style.DARK, linewidth=1.2, linestyle=(0, (4, 1.5)))
     axes.axvline(system.usual[k], color="0.55", linewidth=1.0, zorder=1)
     modes = data["modes"][m, :, k]
     axes.plot(modes, np.full(len(modes), 0.03 * exact.max()), "|", color=style.MEDIUM, markersize=6)
-    label = f"mode {with_error(modes.mean(), modes.std(ddof=1))}"
+    title = f"mode {with_error(modes.mean(), modes.std(ddof=1))}"
     printed = PRINTED[method].get(parameter) if system.name == "lorenz" else None
     if printed is not None:
         axes.plot(printed, 0.0, "^", color=style.LIGHT, markersize=5, clip_on=False, zorder=4)
-        label += f"\nprinted {printed:g}"
-    axes.set(xlim=(grid[0], grid[-1]), ylim=(0.0, 2.2 * exact.max()), yticks=[], xlabel=LETTERS[parameter])
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
-    axes.text(0.02, 0.98, label, transform=axes.transAxes, va="top", fontsize=6.5, bbox=box, zorder=5)
+        title += f"; printed {printed:g}"
+    axes.set(xlim=(grid[0], grid[-1]), xlabel=LETTERS[parameter])
+    axes.set_ylim(bottom=0.0)
+    axes.locator_params(axis="y", nbins=4)
+    axes.set_title(title, fontsize=7, loc="left")
 
 
 def legend_of(axes: Axes, *, printed: bool) -> tuple[list[Any], list[str]]:
     """Handles and labels of a posterior panel."""
-    (seed,) = axes.plot([], [], color=style.MEDIUM, linewidth=0.5)
+    (seed,) = axes.plot([], [], color=style.MEDIUM, linewidth=0.5, alpha=0.6)
     (pooled,) = axes.plot([], [], color=style.MEDIUM, linewidth=1.4)
     (exact,) = axes.plot([], [], color=style.DARK, linestyle=(0, (4, 1.5)))
     (truth,) = axes.plot([], [], color="0.55", linewidth=1.0)
     (mode,) = axes.plot([], [], "|", color=style.MEDIUM, markersize=6)
-    handles, labels = [seed, pooled, exact, truth, mode], ["one seed", "all seeds", "closed form", "truth", "modes"]
+    handles, labels = (
+        [seed, pooled, exact, truth, mode],
+        ["one seed ÷ number of seeds", "all seeds", "closed form", "truth", "mode of each seed"],
+    )
     if printed:
         (mark,) = axes.plot([], [], "^", color=style.LIGHT, markersize=5)
         handles, labels = [*handles, mark], [*labels, "printed mode"]
     return handles, labels
 
 
-def portrait(axes: Any, states: Array, title: str) -> None:
+def portrait(axes: Any, states: Array, title: str, zoom: float = 0.88) -> None:
     """A path of three states (times, 3) in space."""
     axes.plot(*states.T, color=style.MEDIUM, linewidth=0.35)
     axes.set_title(title, pad=-4)
@@ -264,7 +268,7 @@ def portrait(axes: Any, states: Array, title: str) -> None:
     axes.tick_params(pad=-3, labelsize=6)
     axes.xaxis.labelpad = axes.yaxis.labelpad = axes.zaxis.labelpad = -9
     axes.view_init(elev=18, azim=-55)
-    axes.set_box_aspect(None, zoom=0.88)
+    axes.set_box_aspect(None, zoom=zoom)
 
 
 def prediction_time(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:

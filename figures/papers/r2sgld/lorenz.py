@@ -41,7 +41,9 @@ def draw_posteriors(data: Data, height: float) -> Figure:
         for k, axes in enumerate(row):
             posterior_panel(axes, data, m, k)
         row[0].set_ylabel(f"{methods[m]}\ndensity")
-    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=6)
+    figure.align_ylabels(panels[:, 0])
+    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=3, title_fontsize=7,
+                  title="above the panels: mean ± standard deviation of the seeds' modes")  # fmt: skip
     return figure
 
 
@@ -62,14 +64,15 @@ def draw_simulations(data: Data) -> Figure:
     upper = grid[0].subgridspec(1 if n < 4 else 2, 3, wspace=0.0)
     lower = grid[1].subgridspec(n - 1, 1)
     for i, (path, title) in enumerate(zip(states, ["truth", *methods], strict=True)):
-        portrait(figure.add_subplot(upper[i // 3, i % 3], projection="3d"), path, f"({'abcde'[i]}) {title}")
+        panel = figure.add_subplot(upper[i // 3, i % 3], projection="3d")
+        portrait(panel, path, f"({'abcde'[i]}) {title}", 0.88 if n < 4 else 1.15)
     shared: Any = None
     for i, (method, path, apart) in enumerate(zip(methods, states[1:], data["together"], strict=True)):
         axes = figure.add_subplot(lower[i], sharex=shared)
         shared = shared or axes
         axes.plot(times, states[0, :, 0], color=style.DARK, linewidth=0.8, label="truth")
         axes.plot(times, path[:, 0], color=style.LIGHT, linewidth=1.0, linestyle=(0, (4, 1.2)), label="from the modes")
-        axes.axvline(apart, color="0.4", linestyle=":", linewidth=1.0)
+        axes.axvline(apart, color="0.4", linestyle=":", linewidth=1.0, label="apart by 40 % of the states' RMS")
         axes.set(xlim=(0, 20), ylabel=f"x, {method}", yticks=[-15, 0, 15])
         axes.tick_params(labelbottom=i == n - 2)
         axes.set_title(
@@ -77,7 +80,12 @@ def draw_simulations(data: Data) -> Figure:
         )
     axes.set_xlabel("time (of the model, without unit)")
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    if n < 4:
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    else:
+        key = figure.add_subplot(upper[1, 2])
+        key.set_axis_off()
+        key.legend(handles, labels, loc="center", title="x against time, below")
     return figure
 
 

@@ -133,22 +133,25 @@ def draw(data: Data) -> Figure:
     names = list(baselines())
     for i, name in enumerate(names):
         (value, error), (own, own_error) = (mean_and_error(row) for row in data["ess"][i])
-        per_draw.errorbar(
-            value, i, xerr=2.0 * error, fmt="o", markersize=4.5, color=style.MEDIUM, label="across chains"
-        )
-        per_draw.errorbar(own, i, xerr=2.0 * own_error, fmt="o", markersize=4.5, color=style.LIGHT, mfc="white",
-                          label="pieces of 200, about their own mean")  # fmt: skip
+        per_draw.errorbar(value, i, xerr=2.0 * error, fmt="o", markersize=4.5, color=style.MEDIUM,
+                          label="about the mean of all chains")  # fmt: skip
+        per_draw.errorbar(own, i + 0.22, xerr=2.0 * own_error, fmt="o", markersize=4.5, color=style.LIGHT, mfc="white",
+                          label="pieces of 200 draws, about their own mean")  # fmt: skip
         scale = 10.0 / data["evaluations"][i]
         per_gradient.errorbar(scale * value, i, xerr=2.0 * scale * error, fmt="o", markersize=4.5, color=style.MEDIUM)
         if name in PRINTED:
-            per_draw.plot(PRINTED[name], i, "x", color="black", label="the paper")
+            per_draw.plot(PRINTED[name], i, "x", color="black", label="the paper", zorder=3)
     handles, labels = per_draw.get_legend_handles_labels()
     per_draw.set_yticks(range(len(names)), names)
-    per_draw.set(xscale="log", xlim=(5, 2e5), ylim=(4.5, -0.5), xlabel="ESS of 10⁵ draws", title="(a) ESS per draw")
-    per_gradient.set(xscale="log", xlim=(1, 1e4), xlabel="ESS per 10⁶ gradient evaluations", title="(b) ESS per cost")
+    per_draw.set(xscale="log", ylim=(4.5, -0.5), xlabel="ESS of 10⁵ draws", title="(a) ESS per draw")
+    per_gradient.set(xscale="log", xlabel="ESS per 10⁶ gradient evaluations", title="(b) ESS per cost")
     unique = dict(zip(labels, handles, strict=True))
     above.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=3)
     draw_settings(data, by_state, by_setting)
+    handles, labels = by_state.get_legend_handles_labels()
+    default, name = by_setting.get_legend_handles_labels()
+    below.legend([*handles, *default], [*labels, *name], loc="outside lower center", ncols=4,
+                 title="bars, here and above: ± 2 standard errors", title_fontsize=7)  # fmt: skip
     return figure
 
 
@@ -158,26 +161,27 @@ def draw_settings(data: Data, by_state: Any, by_setting: Any) -> None:
     scale = 10.0 / data["swept_evaluations"]
     n = len(STATES)
     by_state.errorbar(
-        STATES, values[:n, 0], 2.0 * values[:n, 1], fmt="o-", markersize=4.5, color=style.MEDIUM, label="10⁵ draws"
+        STATES, values[:n, 0], 2.0 * values[:n, 1], fmt="o-", markersize=4.5, color=style.MEDIUM, label="of 10⁵ draws"
     )
     by_state.errorbar(
         STATES, 100.0 * scale[:n] * values[:n, 0], 200.0 * scale[:n] * values[:n, 1], fmt="s", linestyle=(0, (4, 2)),
-        markersize=4, color=style.LIGHT, label="10⁸ gradient evaluations",
+        markersize=4, color=style.LIGHT, label="of 10⁸ gradient evaluations",
     )  # fmt: skip
-    by_state.axhline(PRINTED[TACT], color="black", linewidth=0.8, linestyle=":", label="10⁵ draws, the paper")
-    by_state.set(xscale="log", yscale="log", xlabel="$K$", ylabel="ESS", ylim=(2e3, 1e5), title="(c) TACT-HMC by $K$")
+    by_state.axhline(PRINTED[TACT], color="black", linewidth=0.8, linestyle=":", label="the paper, of 10⁵ draws")
+    by_state.set(xscale="log", yscale="log", xlabel="$K$", ylabel="ESS", title="(c) TACT-HMC against $K$")
+    by_state.margins(y=0.1)
     by_state.set_xticks(STATES, [str(k) for k in STATES])
     by_state.set_xticks([], minor=True)
-    by_state.legend(loc="lower right")
     places = np.arange(len(CHANGES))
-    values, paper = values / 1e4, PRINTED[TACT] / 1e4
     by_setting.errorbar(values[n:, 0], places, xerr=2.0 * values[n:, 1], fmt="o", markersize=4.5, color=style.MEDIUM)
-    by_setting.axvline(values[STATES.index(50), 0], color=style.MEDIUM, linewidth=0.8, label="none changed")
-    by_setting.axvline(paper, color="black", linewidth=0.8, linestyle=":", label="the paper")
+    by_setting.axvline(values[STATES.index(50), 0], color=style.MEDIUM, linewidth=0.8, label="settings of figure 1a")
+    by_setting.axvline(PRINTED[TACT], color="black", linewidth=0.8, linestyle=":")
     by_setting.set_yticks(places, [label.replace("η_ξ", r"$\eta_\xi$") for label in CHANGES])
-    by_setting.set(ylim=(len(CHANGES) - 0.5, -0.5), xlim=(0, 5), xlabel="ESS of 10⁵ draws, 10⁴")
+    by_setting.set(ylim=(len(CHANGES) - 0.5, -0.5), xlabel="ESS of 10⁵ draws")
+    by_setting.set_xlim(left=0.0)
+    by_setting.locator_params(axis="x", nbins=5)
+    by_setting.xaxis.set_major_formatter("{x:,.0f}")
     by_setting.set_title("(d) TACT-HMC, one setting changed")
-    by_setting.legend(loc="lower right")
 
 
 def table(data: Data) -> list[dict[str, Any]]:
