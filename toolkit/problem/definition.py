@@ -18,6 +18,7 @@ from ..errors import check_array, check_count, check_flag, check_instance, check
 from ..maths.philox import MAX_DIM
 from .call_text import shows_call
 from .math_substitution import raises
+from .thumbnail import html_of
 
 
 class Domain(NamedTuple):
@@ -279,6 +280,10 @@ class Target(HoldsFunctions):
         """The call that made it, or its name and dimension."""
         return f"<Target {self.name!r} of dimension {self.dim}>"
 
+    def _repr_html_(self) -> str | None:
+        """The same for notebooks, in the plane with a picture of the density."""
+        return html_of(Problem(self, truth=self.truth), repr(self))
+
     def __post_init__(self) -> None:
         check_text("name", self.name)
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
@@ -356,6 +361,10 @@ class Problem(HoldsFunctions):
         """The call that made it, or its target and its domain's name."""
         where = "" if self.domain is None else f" in {self.domain.name!r}"
         return f"<Problem {self.target!r}{where}>"
+
+    def _repr_html_(self) -> str | None:
+        """The same for notebooks, in the plane with a picture of the density."""
+        return html_of(self, repr(self))
 
     def __post_init__(self) -> None:
         if not isinstance(self.target, Target):
