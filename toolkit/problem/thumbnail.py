@@ -3,13 +3,10 @@
 import base64
 import html
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from .definition import Problem
 
 Array = NDArray[np.float64]
 
@@ -19,7 +16,7 @@ INCHES, DOTS = 1.9, 90
 REACH, FAR = 3.5, 4.0  # standard deviations about the mean; half a side where nothing is known
 
 
-def html_of(problem: "Problem", words: str) -> str | None:
+def html_of(problem: Any, words: str) -> str | None:
     """``words`` above a picture of the density; None where there is none: not in the plane, or not evaluated here."""
     if problem.target.dim != 2:
         return None
@@ -31,7 +28,7 @@ def html_of(problem: "Problem", words: str) -> str | None:
     return f'<div><code>{html.escape(words)}</code><br><img alt="density" src="data:image/png;base64,{data}"></div>'
 
 
-def picture_of(problem: "Problem") -> bytes:
+def picture_of(problem: Any) -> bytes:
     """The density over its window as a PNG, the outside of a domain white."""
     from matplotlib.figure import Figure
 
@@ -54,7 +51,7 @@ def picture_of(problem: "Problem") -> bytes:
     return file.getvalue()
 
 
-def density_on(problem: "Problem", low: Array, high: Array) -> Array:
+def density_on(problem: Any, low: Array, high: Array) -> Array:
     """The density over its highest value at the centres of cells (y, x); nan outside the domain."""
     at = [np.linspace(a, b, 2 * N_CELLS + 1)[1::2] for a, b in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*at), axis=-1).reshape(-1, 2)
@@ -65,7 +62,7 @@ def density_on(problem: "Problem", low: Array, high: Array) -> Array:
     return np.asarray(density.reshape(N_CELLS, N_CELLS))
 
 
-def window_of(problem: "Problem") -> tuple[Array, Array]:
+def window_of(problem: Any) -> tuple[Array, Array]:
     """Lower and upper corner: of the region, of the truth's window, about the mean, or where chains start."""
     truth: Any = problem.truth
     bounds = np.asarray(getattr(getattr(truth, "region", None), "bounds", np.inf), np.float64)
