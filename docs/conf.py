@@ -13,11 +13,14 @@ PACKAGES = ("toolkit", "targets", "sysid", "figures")
 
 project = "manymodes"
 author = "the maintainers of manymodes"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["build"]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "myst-nb"}
 root_doc = "index"
 myst_heading_anchors = 3
+nb_execution_mode = "force"  # of the pages of tutorials/, which are notebooks
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300  # seconds of a cell, the first of which compiles
 suppress_warnings = ["myst.header"]
 nitpicky = False
 autodoc_typehints_format = "short"
