@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ PACKAGES = ("toolkit", "targets", "sysid", "figures")
 
 project = "manymodes"
 author = "the maintainers of manymodes"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["build"]
+sys.path.append(str(HERE / "_extensions"))
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "figure_pages"]
+exclude_patterns = ["build", "jupyter_execute"]
 source_suffix = {".md": "myst-nb"}
 root_doc = "index"
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline"]  # widths of pictures
 nb_execution_mode = "force"  # of the pages of tutorials/, which are notebooks
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300  # seconds of a cell, the first of which compiles
