@@ -35,6 +35,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "manymodes"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "show_prev_next": False}
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # without it the theme complains on the console
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+copybutton_prompt_text = ">>> |\\.\\.\\. "
+copybutton_prompt_is_regexp = True
 
 
 def public_modules() -> dict[str, types.ModuleType]:
@@ -84,6 +90,8 @@ def escape_signs(_app: Any, what: str, name: str, value: Any, options: Any, line
     if what == "data":  # of a builtin kind: the docstring of its class
         lines[:] = []
     for k, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):  # code of an example
+            continue
         parts = re.split(r"(``.*?``)", line)
         parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
         lines[k] = "".join(parts)

@@ -19,7 +19,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 BROKEN = "[...document.images].filter(image => image.naturalWidth === 0).map(image => image.src)"
-LOAD = "document.images.forEach(image => { image.loading = 'eager'; })"
+LOAD = "[...document.images].forEach(image => { image.loading = 'eager'; })"
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
