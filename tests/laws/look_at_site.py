@@ -42,7 +42,9 @@ def look_at(folder, chromium, pictures=None):
         for width in WIDTHS:
             page = browser.new_page(viewport={"width": width, "height": 900})
             said = []
-            page.on("console", lambda message, said=said: said.append(message.text) if message.type == "error" else None)
+            page.on(
+                "console", lambda message, said=said: said.append(message.text) if message.type == "error" else None
+            )
             page.on("pageerror", lambda error, said=said: said.append(str(error)))
             for name in PAGES:
                 said.clear()

@@ -77,7 +77,9 @@ HOLDS = {  # what the text says of each tutorial's numbers
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in sorted(TUTORIALS)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in sorted(TUTORIALS)]
+)
 def test_the_cells_of_a_tutorial_run_and_its_text_is_true(name, capsys):
     it = {}
     for cell in re.findall(r"```{code-cell} ipython3\n(.*?)```", TUTORIALS[name], re.S):
@@ -145,7 +147,9 @@ def test_the_site_builds_without_a_warning_and_shows(tmp_path):
     command = [python, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "docs", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    chromium = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    chromium = next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
     if chromium is None or subprocess.run([python, "-c", "import playwright"], capture_output=True).returncode != 0:
         pytest.skip("the site is built, but there is no Chromium, or no Playwright, to look at it")
     look = [python, str(ROOT / "tests" / "laws" / "look_at_site.py"), str(tmp_path / "site"), chromium]
