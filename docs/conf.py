@@ -23,6 +23,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]  # widths of pictures
 nb_execution_mode = "force"  # of the pages of tutorials/, which are notebooks
 nb_execution_raise_on_error = True
+nb_merge_streams = True
 nb_execution_timeout = 300  # seconds of a cell, the first of which compiles
 suppress_warnings = ["myst.header"]
 nitpicky = False
