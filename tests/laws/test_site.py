@@ -82,7 +82,7 @@ HOLDS = {  # what the text says of each tutorial's numbers
 )
 def test_the_cells_of_a_tutorial_run_and_its_text_is_true(name, capsys):
     it = {}
-    for cell in re.findall(r"```{code-cell} ipython3\n(?::.*\n+)*(.*?)```", TUTORIALS[name], re.S):
+    for cell in re.findall(r"```{code-cell} ipython3\n(?::[^\n]*\n+)*(.*?)```", TUTORIALS[name], re.S):
         exec(compile(cell, f"{name}.md", "exec"), it)
     plt.close("all")
     assert HOLDS[name](it)
