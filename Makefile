@@ -89,5 +89,5 @@ lint: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-device .venv-docs .venv-peers .venv-lowest docs/build docs/reference figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-device .venv-docs .venv-peers .venv-lowest docs/build docs/reference docs/gallery docs/jupyter_execute figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

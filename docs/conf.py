@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,17 @@ PACKAGES = ("toolkit", "targets", "sysid", "figures")
 
 project = "manymodes"
 author = "the maintainers of manymodes"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["build"]
-source_suffix = {".md": "markdown"}
+sys.path.append(str(HERE / "_extensions"))
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "figure_pages"]
+exclude_patterns = ["build", "jupyter_execute"]
+source_suffix = {".md": "myst-nb"}
 root_doc = "index"
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline"]  # widths of pictures
+nb_execution_mode = "force"  # of the pages of tutorials/, which are notebooks
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_execution_timeout = 300  # seconds of a cell, the first of which compiles
 suppress_warnings = ["myst.header"]
 nitpicky = False
 autodoc_typehints_format = "short"
@@ -29,6 +36,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "manymodes"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "show_prev_next": False}
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # without it the theme complains on the console
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+copybutton_prompt_text = ">>> |\\.\\.\\. "
+copybutton_prompt_is_regexp = True
 
 
 def public_modules() -> dict[str, types.ModuleType]:
@@ -78,6 +91,8 @@ def escape_signs(_app: Any, what: str, name: str, value: Any, options: Any, line
     if what == "data":  # of a builtin kind: the docstring of its class
         lines[:] = []
     for k, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):  # code of an example
+            continue
         parts = re.split(r"(``.*?``)", line)
         parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
         lines[k] = "".join(parts)

@@ -568,6 +568,14 @@ def identify(
     Warns of what ``data.check`` finds in the data.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
+
+    >>> import numpy as np
+    >>> import sysid
+    >>> predators = sysid.systems.lotka_volterra()
+    >>> series = sysid.data.simulate(predators, np.linspace(0.0, 10.0, 101), noise=0.01, seed=0)
+    >>> problem = sysid.identify(series, predators, likelihood="weak")  # for sample(problem, seed=0)
+    >>> problem.names
+    ('alpha', 'beta', 'delta', 'gamma')
     """
     chosen = likelihoods.of(likelihood)
     model = model if is_a(model, System) else as_model(model)

@@ -86,6 +86,12 @@ def sample(
     CPU's; CheckpointError where a checkpoint is another run's, in use or damaged beyond use; DivergenceError, with the
     run so far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises,
     with the run so far as its attribute ``run``.
+
+    >>> from targets import mixtures
+    >>> from toolkit import sample, samplers
+    >>> run = sample(mixtures.cosine25(), samplers.sgld(0.01), n_steps=1_000, burn_in=200, n_chains=4, seed=0)
+    >>> run.draws.shape  # (chain, draw, dim)
+    (4, 800, 2)
     """
     given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
     options = {

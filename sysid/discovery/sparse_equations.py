@@ -302,6 +302,14 @@ def discover(
     coefficients open, of which terms the prior then decides.
     Raises TypeError or ValueError naming what is off: also where terms are 0 throughout, or no path of the candidates
     is near the data.
+
+    >>> import numpy as np
+    >>> import sysid
+    >>> predators = sysid.systems.lotka_volterra()
+    >>> series = sysid.data.simulate(predators, np.linspace(0.0, 10.0, 101), noise=0.01, seed=0)
+    >>> found = sysid.discover(series)
+    >>> sorted(found.sparse.support)  # the terms of probability ½ or more
+    ['dpredator:predator', 'dpredator:prey predator', 'dprey:prey', 'dprey:prey predator']
     """
     given = as_series("series", series)
     if library is None:

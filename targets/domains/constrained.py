@@ -64,6 +64,11 @@ def constrained(target: Target, region: Shape | Convex) -> Problem:
 
     Its truth is by quadrature in one and two dimensions (``ConstrainedTruth``), in more by exact draws
     (``SampledTruth``). Raises TypeError for other kinds of arguments, ValueError where dimensions differ.
+
+    >>> from targets import constrained, domains, mixtures
+    >>> problem = constrained(mixtures.cosine25(), domains.box([0.0, 0.0], [2.0, 2.0]))
+    >>> problem.contains([[1.0, 1.0], [3.0, 1.0]])
+    array([ True, False])
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target, got {shown(target)} of type {type(target).__name__}")

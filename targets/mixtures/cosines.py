@@ -52,6 +52,11 @@ def cosine25() -> Target:
     Gaussians, though the papers call it one: those 25 differ in weight by up to 4.9. Its truth has a mode for each of
     the 69 integer points with ‖n‖² ≤ 20, whose region is where that mode's minimum is the nearest.
     Source: ICSGLD (2022), D.2; r2SGLD (2024), A.3. Truth: quadrature (``window.plane_truth``), exact rejection draws.
+
+    >>> from targets import mixtures
+    >>> energies, gradients = mixtures.cosine25().evaluate([[0.0, 0.0]])
+    >>> float(energies[0])  # the lowest
+    -4.0
     """
     return cosine_target("cosine25", cosine25_block, reach=12.0, bowl=0.2, height=2.0, turns=1.0, radius_squared=20.0)
 

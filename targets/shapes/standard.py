@@ -15,6 +15,12 @@ def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_verti
 
     offset > 1, so that the curve does not pass through the origin. Area π (radius/3.5)² (offset² + ½).
     Source: r2SGLD (2024), section 4.2, with the scale of its released code, which the text omits.
+
+    >>> from targets import shapes
+    >>> round(shapes.flower(petals=5).area, 2)
+    9.75
+    >>> shapes.flower().contains([[0.0, 0.0], [2.0, 2.0]])
+    array([ True, False])
     """
     petals = check_count("petals", petals, at_least=1, below=MAX_VERTICES)
     offset = check_number("offset", offset, above=1.0, below=1e50)

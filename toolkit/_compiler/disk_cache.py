@@ -127,7 +127,9 @@ def others_who_may_write(folder: Path, source: Path) -> str:
     """
     if os.name == "nt":
         return ""
-    trusted = {0, os.getuid(), source.stat().st_uid}
+    trusted = {0, os.getuid()}
+    with contextlib.suppress(FileNotFoundError):  # a notebook's cell has no file
+        trusted.add(source.stat().st_uid)
     for place in (folder, *folder.parents):
         found = place.stat()
         if found.st_uid not in trusted:

@@ -204,6 +204,13 @@ def target(
 
     Raises TypeError or ValueError at once, naming the function and what to mend: where it is no function, has other
     arguments, does not compile, or does not return a real energy with a gradient of ``dim`` real numbers.
+
+    >>> from toolkit import target
+    >>> @target(dim=2)
+    ... def bowl(x):
+    ...     return 0.5 * (x[0] ** 2 + x[1] ** 2), (x[0], x[1])
+    >>> bowl.evaluate([[3.0, 4.0]])
+    (array([12.5]), array([[3., 4.]]))
     """
     if function is not None:
         check_function(function)

@@ -31,6 +31,15 @@ def csgld(
 
     Draws come with ``run.weights``. Law, bias and numbers: ``tempering.contour``. The step size defaults to that of the
     CSGLD baseline of ICSGLD (2022), section 5.2. Source: CSGLD (2020), algorithm 1.
+
+    >>> from targets import mixtures
+    >>> from toolkit import sample, samplers, tempering
+    >>> bins = tempering.Partition(1.3, 0.25, 56)  # of the energy: from 1.3, 56 of 0.25 nats
+    >>> sampler = samplers.csgld(0.02, partition=bins, freezes=True)
+    >>> run = sample(mixtures.unequal_pair(), sampler, n_steps=200_000, burn_in=100_000, n_chains=4, seed=0)
+    >>> mean = (run.weights * run.draws[..., 0]).sum(axis=1) / run.weights.sum(axis=1)  # one for each chain
+    >>> mean.shape
+    (4,)
     """
     return Sampler(
         "csgld",

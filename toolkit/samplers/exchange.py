@@ -67,6 +67,13 @@ def r2sgld(
     Law, bias and numbers: ``resgld`` and ``rules.reflect``. Step sizes and temperatures default to those of r2SGLD
     (2024), A.3; its correction 9.5 and its swap without a random number do not (``swap_threshold``).
     Source: r2SGLD (2024), algorithm 1.
+
+    >>> from targets import constrained, mixtures, shapes
+    >>> from toolkit import sample, samplers
+    >>> problem = constrained(mixtures.cosine25(), shapes.flower())
+    >>> run = sample(problem, samplers.r2sgld(), n_steps=1_000, n_chains=4, seed=0)
+    >>> bool(problem.contains(run.draws.reshape(-1, 2)).all())
+    True
     """
     sampler = resgld(
         step_sizes,

@@ -22,6 +22,12 @@ def sgld(
 
     Law and bias: ``dynamics.langevin``. The step size defaults to that of the SGLD baseline of ICSGLD (2022), section
     5.2; it biases variances by 1.5 % where the curvature is 10. Source: Welling & Teh (2011), eq. 4.
+
+    >>> from targets import mixtures
+    >>> from toolkit import sample, samplers
+    >>> run = sample(mixtures.cosine25(), samplers.sgld(0.01), n_steps=1_000, n_chains=4, seed=0)
+    >>> run.gradient_evaluations  # one a step and chain
+    4000
     """
     return Sampler(
         "sgld",

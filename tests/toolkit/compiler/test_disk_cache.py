@@ -444,6 +444,7 @@ def test_a_folder_where_others_may_write_is_not_used(tmp_path, monkeypatch):
             assert disk_cache.others_who_may_write.__wrapped__(folder, source).startswith("" if is_shared else who)
             assert bool(disk_cache.others_who_may_write.__wrapped__(folder, source)) is not is_shared
     kept.chmod(0o700)
+    assert disk_cache.others_who_may_write.__wrapped__(kept, tmp_path / "cell.py") == ""  # of a notebook: has no file
     if os.getuid() == 0:
         os.chown(kept, 12345, -1)
         assert disk_cache.others_who_may_write.__wrapped__(kept, source).startswith("user 12345, who owns")
