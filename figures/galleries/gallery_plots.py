@@ -79,9 +79,9 @@ def path(study: Study) -> dict[str, Any]:
 
 def contour(study: Study) -> dict[str, Any]:
     """Draws (chain, draw) of CSGLD on the unequal pair, their weights, its θ, and the bins' true probabilities."""
-    n = study.size(200_000, 40_000)
-    flat = samplers.csgld(0.1, partition=BINS, freezes=True)
-    run = study.sample("(d, f) csgld", mixtures.unequal_pair(), flat, n_steps=n, burn_in=n // 2, thin=25, n_chains=8,
+    n = study.size(1_000_000, 200_000)
+    flat = samplers.csgld(0.02, partition=BINS, freezes=True)
+    run = study.sample("(d, f) csgld", mixtures.unequal_pair(), flat, n_steps=n, burn_in=n // 2, thin=100, n_chains=8,
                        init=[0.0])  # fmt: skip
     true = energy_probabilities(run.problem.truth, BINS.edges)
     return {"draws": run.draws[..., 0], "weights": run.weights, "theta": run.theta, "probabilities": true / true.sum()}
