@@ -44,7 +44,8 @@ def filled(problem: Any, tuned: Any, most: int, given: dict[str, Any]) -> Argume
     if not isinstance(tuned, Tuned):
         if not isinstance(tuned, Sampler):
             raise TypeError(
-                f"sampler must be None, a Sampler or a Tuned, got {shown(tuned)} of type {type(tuned).__name__}"
+                f"sampler must be None, a Sampler or a Tuned, got {shown(tuned)} of type {type(tuned).__name__}; "
+                "write a call that makes one, such as samplers.sgld(step_size=0.01)"
             )
         usual = {"n_chains": 1, "burn_in": 0, "thin": 1}
         return Arguments(tuned, **{name: usual.get(name) if value is None else value for name, value in given.items()})
