@@ -152,6 +152,6 @@ def test_the_site_builds_without_a_warning_and_shows(tmp_path):
     )
     if chromium is None or subprocess.run([python, "-c", "import playwright"], capture_output=True).returncode != 0:
         pytest.skip("the site is built, but there is no Chromium, or no Playwright, to look at it")
-    look = [python, str(ROOT / "tests" / "support" / "look_at_site.py"), str(tmp_path / "site"), chromium]
+    look = [python, str(ROOT / "tests" / "laws" / "look_at_site.py"), str(tmp_path / "site"), chromium]
     done = subprocess.run(look, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """Opens pages of a built site in Chromium, narrow and wide, and prints what is wrong with them, a line each.
 
-`python tests/support/look_at_site.py FOLDER CHROMIUM [PICTURES]`; needs Playwright.
+`python tests/laws/look_at_site.py FOLDER CHROMIUM [PICTURES]`; needs Playwright.
 """
 
 import functools
