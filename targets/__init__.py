@@ -1,13 +1,15 @@
 """Target distributions and domains, each with its truth: moments, mode weights, cell masses, energies, exact draws.
 
 ``mixtures``, ``classics`` and ``posteriors`` are targets; ``shapes`` and ``domains`` are regions; ``constrained`` puts
-a target into a region; ``from_sympy`` makes a target of an expression; ``datasets`` has data for posteriors.
+a target into a region; ``from_sympy`` makes a target of an expression; ``with_truth`` gives any target of one or two
+dimensions its truth; ``datasets`` has data for posteriors.
 """
 
 from . import classics, datasets, domains, mixtures, posteriors, shapes
 from .catalogue_entries import catalogue
 from .domains.constrained import constrained
 from .symbolic import from_sympy
+from .truth.own_targets import with_truth
 
 __all__ = [
     "catalogue",
@@ -19,6 +21,7 @@ __all__ = [
     "mixtures",
     "posteriors",
     "shapes",
+    "with_truth",
 ]
 
 

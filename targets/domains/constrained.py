@@ -87,7 +87,11 @@ def inner_draws(target: Target, region: Shape | Convex, n: int, seed: int) -> Ar
     """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
     truth = target.truth
     if truth is None:
-        raise ValueError(f"independent draws need a target that can draw them, and {target.name!r} has no truth")
+        remedy = "; targets.with_truth gives it one" if target.dim <= 2 else ""
+        raise ValueError(
+            f"independent draws, and the extent of an open region, need a target that can draw, and {target.name!r} "
+            f"has no truth{remedy}"
+        )
     attempts = itertools.count()
     first = check_count("seed", seed, at_least=0, below=2**64)
 
@@ -152,10 +156,11 @@ class ConstrainedTruth:
     def _panels(self) -> WindowTruth:
         """The truth by panels."""
         lower, upper = self._limits
+        draw = None if self.target.truth is None else self._draw  # None: by rejection from the panels
         if self.target.dim == 1:
-            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, has_walls=True)
+            return line_truth(self.target, lower[0], upper[0], self._centres, draw=draw, has_walls=True)
         window = lower[0], upper[0], lower[1], upper[1]
-        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, has_walls=True)
+        return plane_truth(self.target, window, self._centres, label=self._label, draw=draw, has_walls=True)
 
     def _draw(self, n: int, seed: int) -> Array:
         """Exact draws."""
@@ -220,8 +225,8 @@ class ConstrainedTruth:
         return np.asarray(integrals * np.exp(-self._offset - self.log_normaliser))
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
-        """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
-        return inner_draws(self.target, self.region, n, seed)
+        """Exact draws (n, dim): the target's own that fall inside; of a target without a truth, by rejection."""
+        return self._panels.independent_draws(n, seed=seed) if self.target.truth is None else self._draw(n, seed)
 
     def distance(self, points: Any) -> Array:
         """Distance of ``points`` (n, dim) to the boundary, positive inside."""

@@ -104,6 +104,7 @@ COMMON: dict[str, Kind] = {
     "n_cycles": count(1),
     "n_replicas": count(1, 2**16, idle=False),
     "name": text(),
+    "names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and isinstance(v[0], str))),
     "noise_estimate": NOT_NEGATIVE,
     "on_divergence": or_none(choice("stop", "keep")),
     "partition": or_none(instance(tempering.Partition)),
@@ -216,7 +217,7 @@ NOT_CALLED = {
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),
-    "takes nothing but self": ("StoredRun.to_datatree", "Chains.close"),
+    "takes nothing but self": ("StoredRun.to_datatree", "Chains.close", "Run.summary", "Run.plot"),
     "of packages that the tests do not install; see test_python_models.py": ("from_torch", "from_jax", "mnist_5k"),
     "looked at by Sampler and sample, which use it": ("Schedule",),
     "a protocol that users fulfil": (

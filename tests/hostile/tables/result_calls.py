@@ -387,11 +387,8 @@ CALLS = [
         "none", 0.0)},
            {"damage": DAMAGE[suffix]}, {"damage": "holds"}) for suffix in FORMATS],
     Call("toolkit._output.run.Run.to_inference_data", lambda names: runs()["plain"].to_inference_data(names),
-         {"names": None}, {"names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and
-             isinstance(v[0], str)))}),
-    Call("toolkit._output.run.Run.to_datatree", lambda names: runs()["plain"].to_datatree(names), {"names": None},
-         {"names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and isinstance(v[0],
-             str)))}),
+         {"names": None}),
+    Call("toolkit._output.run.Run.to_datatree", lambda names: runs()["plain"].to_datatree(names), {"names": None}),
     # pictures
     Call("figures.plots.densities.density", figures.density, lambda: {"source": TWO, "axes": axes(), "x_edges": EDGES,
         "y_edges": EDGES}, {

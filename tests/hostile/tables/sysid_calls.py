@@ -1076,7 +1076,7 @@ CALLS = [
     Call(
         "sysid.identification.Identification.evidence of a run",
         lambda run, seed: proper().evidence(run, seed=seed),
-        lambda: {"run": run_of_proper()},
+        lambda: {"run": run_of_proper(), "seed": 0},
         {"run": OTHER_RUNS},
     ),
     Call(

@@ -98,6 +98,10 @@ CALLS = [
     Call("targets.catalogue_entries.catalogue", lambda: None),
     Call("targets.domains.constrained.constrained", constrained, {"target": PLANAR, "region": shapes.cross()},
          {"target": instance(Target), "region": instance(Shape, Convex)}),
+    Call("targets.truth.own_targets.with_truth", lambda target, window, centres: targets.with_truth(target,
+        window=window, centres=centres), {"target": NORMAL, "window": None, "centres": None}, {
+        "target": instance(Target), "window": or_none(array(np.array([-9.0, 9.0]), lambda a: a.shape == (2,))),
+        "centres": or_none(array(np.array([[0.0]]), lambda a: a.shape == (1, 1)))}),
     Call("targets.symbolic.from_sympy", targets.from_sympy, {"energy": PARAMETER * X**2, "symbols": (X,),
         "parameters": {PARAMETER: 0.5}}, {
         "energy": kind(lambda v: False, st.sampled_from(["x**2", X**2, sympy.oo * X, sympy.Matrix([X]), X > 0,

@@ -1,0 +1,110 @@
+"""Truths that are found for any target of one or two dimensions are those that are known of it otherwise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from targets import classics, constrained, domains, mixtures, shapes, with_truth
+from tests.support.laws import gaussian
+from toolkit import check_gradient, diagnostics, target
+
+KNOWN = {
+    "a line": mixtures.unequal_pair(), "the plane": mixtures.five_spots(),
+    "25 narrow modes": mixtures.gaussian_grid25(), "a ring": classics.ring(),
+    "a curved ridge": classics.banana(dim=2), "four minima": classics.himmelblau(),
+}  # fmt: skip
+
+
+@target(dim=1)
+def far(x):
+    distance = (x[0] - 5000.0) / 0.01
+    return 0.5 * distance * distance, (100.0 * distance,)
+
+
+@target(dim=1)
+def cauchy(x):
+    return np.log(1.0 + x[0] * x[0]), (2.0 * x[0] / (1.0 + x[0] * x[0]),)
+
+
+@target(dim=2)
+def trident(x):
+    """Three wells in a row, as a user writes it; its mass to the right of a wall that is open on a side."""
+    wave = 3.0 * np.sin(2.0 * x[0])
+    return 0.5 * x[1] * x[1] + 0.1 * x[0] * x[0] + wave, (0.2 * x[0] + 6.0 * np.cos(2.0 * x[0]), x[1])
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_truth_is_found(name):
+    known = KNOWN[name].truth
+    found = with_truth(replace(KNOWN[name], truth=None)).truth
+    assert found.log_normaliser == pytest.approx(known.log_normaliser, abs=1e-9)
+    np.testing.assert_allclose(found.mean, known.mean, atol=1e-9)
+    np.testing.assert_allclose(found.covariance, known.covariance, rtol=1e-8, atol=1e-8)
+    assert len(found.modes.centres) == len(known.modes.centres)
+    np.testing.assert_allclose(np.sort(found.modes.weights), np.sort(known.modes.weights), atol=1e-6)
+    if name in ("a line", "four minima"):  # the others take some seconds
+        np.testing.assert_allclose(found.energy_quantiles([0.1, 0.9]), known.energy_quantiles([0.1, 0.9]), rtol=1e-4)
+
+
+def test_every_mode_of_a_lattice_is_found_and_a_flat_way_joins_places():
+    rugged = with_truth(replace(mixtures.cosine25(), truth=None)).truth.modes
+    assert len(rugged.centres) == 81  # 9 × 9 minima, of which the target's own truth lists those inside a circle
+    assert rugged.weights.sum() == pytest.approx(1.0, abs=1e-9)
+    assert len(with_truth(replace(classics.ring(), truth=None)).truth.modes.centres) == 1
+
+
+def test_mass_that_is_far_and_narrow_is_followed():
+    truth = with_truth(far).truth
+    assert truth.mean[0] == pytest.approx(5000.0, abs=1e-9)
+    assert truth.covariance[0, 0] == pytest.approx(1e-4, rel=1e-6)
+
+
+def test_a_window_and_centres_that_are_given_are_taken():
+    truth = with_truth(
+        replace(mixtures.unequal_pair(), truth=None), window=[-15.0, 12.0], centres=[[-6.0], [4.0]]
+    ).truth
+    np.testing.assert_allclose(truth.modes.weights, mixtures.unequal_pair().truth.modes.weights, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: with_truth(cauchy), "its density does not yet fall fast enough for a second moment"),
+        (lambda: with_truth(gaussian(np.eye(3))), "target must have one or two dimensions, got 3"),
+        (lambda: with_truth(trident, window=[-1.0, 1.0]), "window must be low and high of each of 2 coordinates"),
+        (lambda: with_truth(trident, window=[-1.0, 1.0, -1.0, 1.0]), "the window must hold the mass of 'trident'"),
+        (lambda: with_truth(target(lambda x: (np.inf, (0.0,)), dim=1, name="nowhere")), "must have a finite energy"),
+    ],
+)
+def test_what_has_no_such_truth_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_an_open_region_takes_its_extent_from_the_truth_that_was_found():
+    region = domains.box([-5.0, 0.5], [np.inf, np.inf])
+    with pytest.raises(ValueError, match="with_truth gives it one"):
+        constrained(trident, region).truth.mean  # noqa: B018
+    known = with_truth(trident)
+    problem = constrained(known, region)
+    x = np.linspace(-6.0, 9.0, 4)
+    whole, beyond = known.truth.cell_masses(x, [0.5, 9.0]), known.truth.cell_masses([-5.0, 15.0], [0.5, 9.0]).sum()
+    inside = problem.truth.cell_masses(x, [0.5, 9.0])
+    np.testing.assert_allclose(inside[1:], whole[1:] / beyond, atol=1e-6)
+    assert inside[0] < 0.99 * whole[0] / beyond  # the wall at −5 cuts it
+
+
+def test_a_bounded_region_of_a_target_without_a_truth_has_draws():
+    problem = constrained(trident, shapes.flower(petals=5, offset=3.0, radius=2.0))
+    draws = problem.truth.independent_draws(20_000, seed=0)
+    assert problem.contains(draws).all()
+    edges = np.linspace(-2.5, 2.5, 6)
+    expected = problem.truth.cell_masses(edges, edges).ravel()
+    counts = diagnostics.cell_counts(draws, edges, edges).ravel()
+    some = expected > 1e-3
+    chi_squared = ((counts - len(draws) * expected)[some] ** 2 / (len(draws) * expected)[some]).sum()
+    assert chi_squared < some.sum() + 4.5 * np.sqrt(2.0 * some.sum())
+    wrong = ((counts[::-1] - len(draws) * expected)[some] ** 2 / (len(draws) * expected)[some]).sum()
+    assert wrong > 10.0 * chi_squared
+    assert "agrees" in str(check_gradient(problem))
