@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import re
 import sys
 import types
@@ -11,6 +12,8 @@ from typing import Any
 HERE = Path(__file__).parent
 REFERENCE = HERE / "reference"  # written anew by every build
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
+
+os.environ["TQDM_DISABLE"] = "1"  # tutorials show no bars, whose seconds differ
 
 project = "manymodes"
 author = "the maintainers of manymodes"

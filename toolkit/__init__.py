@@ -1,5 +1,9 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
+from ._compiler.notice import give_notice
+
+give_notice()  # before anything is compiled
+
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
 from ._distributed.collection import PooledRun
 from ._distributed.rounds import sample_in_rounds

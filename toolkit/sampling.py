@@ -59,7 +59,8 @@ def sample(
     states, or else within ±2 (docs/starts.md); a point without a finite energy is drawn anew, up to 100 times.
     backend: "cpu", or "cuda" for an NVIDIA GPU (docs/cuda.md). dtype: "float32" (backend "cuda" alone) computes with
     24 bits, which the run's arrays hold as float64. threads: None for all processors. progress: a bar on stderr; None:
-    only on a terminal. keep_replicas: keep draws of all temperatures. keep_energies: keep the draws' energies.
+    on a terminal, and in a notebook after two seconds; where one of them shows it, a line says so when compiling takes
+    longer than that. keep_replicas: keep draws of all temperatures. keep_energies: keep the draws' energies.
     keep_statistics: keep ``run.statistics``, where there is anything to count. trace_every: also record ``run.trace``,
     what the sampler knows of itself (energies, thermostats, θ, walkers, …), after every so many steps, burn-in
     included. accumulators: name → what to gather from the draws (``accumulators``), which ``run.accumulated`` holds.

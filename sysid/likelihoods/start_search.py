@@ -2,7 +2,6 @@
 
 import functools
 import math
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy
+
+from toolkit._compiler import is_watched
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
@@ -36,7 +37,7 @@ class SearchProgress:
     """
 
     def __init__(self, enabled: bool | None = False, time_limit: float = TIME_LIMIT) -> None:
-        self._enabled = enabled is True or (enabled is None and sys.stderr is not None and sys.stderr.isatty())
+        self._enabled = enabled is True or (enabled is None and is_watched())
         self._time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
         self._evaluations, self._lowest = 0, math.inf

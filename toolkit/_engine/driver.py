@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.disk_cache import environment
+from .._compiler.notice import is_notebook, is_watched
 from ..accumulators.interface import State
 from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning, listed
@@ -155,6 +155,7 @@ def defer_interrupt(repeatedly: bool = False) -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+DELAY = 2.0  # seconds after which a notebook shows a bar
 LONGEST_CHUNK = 2**16  # steps, so that the schedule's arrays of a chunk fit into the cache
 
 
@@ -671,12 +672,13 @@ def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
 
 
 def bar_of(progress: bool | None, **options: Any) -> Any:
-    """A progress bar of tqdm on stderr, or None; with ``progress`` None only on a terminal."""
-    if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
+    """A progress bar of tqdm on stderr, or None; with ``progress`` None on a terminal, and after 2 s in a notebook."""
+    if progress is False or (progress is None and not is_watched()):
         return None
     from tqdm import tqdm
 
-    return tqdm(unit_scale=True, leave=False, **options)
+    delay = DELAY if progress is None and is_notebook() else 0.0  # most cells need none
+    return tqdm(unit_scale=True, leave=False, delay=delay, **options)
 
 
 def progress_bar(job: Job, progress: bool | None) -> Any:
