@@ -154,7 +154,9 @@ def logistic_regression(
     So P(y_i = 1) = 1/(1 + e^{−f_i·x}) and x ~ N(0, prior² I). features: f (data, dim), with a column of ones where
     an intercept is wanted (``datasets`` put one there). labels: (data,), 0 and 1 or −1 and 1. prior: standard deviation
     > 0. ``truth.log_evidence`` is log p(y), with the prior's constant, that exp(−U) leaves out.
-    batch_size, refresh_every: as in ``linear.linear_regression``. Evaluated without overflow at any margin.
+    batch_size, refresh_every: as in ``linear.linear_regression``. A datum that is drawn costs some 13 times one of all
+    data, which are read in order: of 569 data in 31 dimensions, batches of 64 take 1.5 times as long as all of them,
+    and batches of 16 a third. Evaluated without overflow at any margin.
     Truth (``logistic_truth.LogisticTruth``): of all data at temperature 1; stored for the default data sets and prior,
     for others by a long run of HMC when first asked for, some 30 s for 1000 data in 25 dimensions.
     Source: cSG-MCMC (2020), A.2, which does not say its prior; N(0, 10 I) is our choice.
