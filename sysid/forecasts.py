@@ -138,8 +138,10 @@ def simulate(
 
     draws: the ``Run`` of an ``Identification``; or parameters, (…, q) of the Identification that is the ``problem``,
     or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: of a
-    System its usual one; of an Identification its initial states at the data's first time, or the first row of the data
-    in which no state is missing, at that row's own time, from which it is solved up to times[0].
+    System its usual one; of an Identification its initial states at the data's first time, from which it is solved up
+    to times[0]: those that were sampled or fixed; of the weak likelihood drawn from the law of its path's first state
+    for each draw's parameters; of ``derivative`` the first row of the data in which no state is missing, at that row's
+    own time, whose error is then in no band.
     experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
     first.
     noise: standard deviations of errors, a number, one a state (and function that the problem observes), or (draws,
@@ -153,7 +155,8 @@ def simulate(
     times begin before that of the data's row, or no row is whole.
     """
     times = check_times(times)
-    generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    generator = np.random.default_rng(seed)
     check_choice("errors", errors, ERRORS)
     if (errors == "poisson" and noise is not None) or (errors == "negative_binomial" and noise is None):
         raise ValueError(
@@ -165,7 +168,7 @@ def simulate(
         raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
     system, rows, theta, weights, source = unpack_draws(draws, problem, experiment)
     if start is None:
-        initial, lead = start_and_lead_times(source, theta, times, experiment)
+        initial, lead = start_and_lead_times(source, theta, times, experiment, seed=seed)
     else:
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):

@@ -65,10 +65,11 @@ def rows_of_parameters(parameters: Any, q: int) -> Array:
 
 
 class Initial(NamedTuple):
-    """States (n, dim) at ``time``."""
+    """States (n, dim) at ``time``; root: what they are off by has the covariance root rootᵀ (dim, dim)."""
 
     time: float
     states: Array
+    root: Array | None = None
 
 
 def experiment_number(problem: "Identification", experiment: Any) -> int:
@@ -98,12 +99,16 @@ def initial_states(problem: "Identification", parameters: Any, experiment: Any =
     """Initial states of parameters (n, q): those sampled, else as fixed, both at the data's first time.
 
     experiment: its number or its series' name, of several; None: the first.
-    Of likelihoods without initial states: the first row of the experiment's data in which no state is missing, at its
-    own time. Raises ValueError where there is no such row, or no such experiment.
+    Of the weak likelihood: the expected first state of its path. Of others without initial states: the first row of the
+    experiment's data in which no state is missing, at its own time. Raises ValueError where there is no such row, or
+    no such experiment.
     """
     theta = rows_of_parameters(parameters, problem.dim)
     number = experiment_number(problem, experiment)
     series = series_of(problem)[number]
+    if problem.prepared.first_states:
+        first = problem.prepared.first_states[number]
+        return Initial(first.time, first.draws(theta, np.zeros((len(theta), len(first.state)))), first.root)
     if problem.prepared.experiments:
         one = problem.prepared.experiments[number]
         return Initial(float(series.times[0]), columns_or_numbers(theta, one.start_rows, one.initial))
@@ -134,15 +139,18 @@ def columns_or_numbers(theta: Array, rows: Integers, numbers: Array) -> Array:
 
 
 def start_and_lead_times(
-    problem: "Identification | System", theta: Array, times: Array, experiment: Any = None
+    problem: "Identification | System", theta: Array, times: Array, experiment: Any = None, *, seed: int
 ) -> tuple[Array, Array]:
     """States (dim,) or (n, dim) to solve from, and the data's times from that of the states up to ``times``.
 
-    With the data's times between, steps of fixed length are no longer than in the likelihood.
+    With the data's times between, steps of fixed length are no longer than in the likelihood. seed: of what states of
+    paths are off by.
     """
     if isinstance(problem, System):
         return problem.start, times[:0]
-    when, states = initial_states(problem, theta, experiment)
+    when, states, root = initial_states(problem, theta, experiment)
+    if root is not None:
+        states = states + np.random.default_rng(derived_seed(seed, STARTS)).standard_normal(states.shape) @ root.T
     data = series_of(problem)[experiment_number(problem, experiment)]
     slack = TIME_TOLERANCE * (data.times[-1] - data.times[0])
     if times[0] < when - slack:
@@ -254,7 +262,8 @@ class Identification(Problem):
     def start_of(self, parameters: Any, experiment: Any = None) -> Array:
         """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row.
 
-        experiment: its number or its series' name, of several; None: the first.
+        Of the weak likelihood: the expected first state of its path. experiment: its number or its series' name, of
+        several; None: the first.
         Raises TypeError or ValueError for another shape, where no row of the data is whole, or there is no such
         experiment.
         """

@@ -67,7 +67,8 @@ class Prepared(NamedTuple):
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
     initial: the initial state (dim,) where the likelihood takes it as known. experiments: one for each series, where
     these differ in parameters or initial states, or parameters are known; else none. observation: functions of states
-    whose values are data, too. values: the log density value by value, or why there is none.
+    whose values are data, too. values: the log density value by value, or why there is none. first_states: of a
+    likelihood with paths, the first state of each series as a ``path_fit.StateOfPath``.
     """
 
     names: tuple[str, ...]
@@ -82,6 +83,7 @@ class Prepared(NamedTuple):
     experiments: tuple[Experiment, ...] = ()
     observation: Observation = NOTHING_ELSE
     values: ValueByValue = NoValues("this one has none")
+    first_states: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
         return reduced(self)

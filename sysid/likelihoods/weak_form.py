@@ -1,7 +1,7 @@
 """The weak likelihood: coefficients of noisy states by the equations' integrals, without derivatives of data."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from .path_fit import (
     noise_floor,
     noise_of,
     refine,
+    state_of_path,
 )
 from .pieces import MAX_DEPARTURE, ROUGH_DEPARTURE, equal_pieces, first_pieces, fit_in_pieces
 from .smoothing import smooth
@@ -91,6 +92,7 @@ class Weak:
         numbers = quadratic_numbers(mean, precision, lowest)
         return Prepared(
             model.parameters, use_quadratic, numbers, 0, (False,) * len(mean), mean, quadratic=quadratic, values=JOINT,
+            first_states=tuple(state_of_path(fit, model, k, 0) for k in first_parts(fit, given)),
         )  # fmt: skip
 
     def fit(self, data: list[Series], model: Model) -> WeakFit:
@@ -101,6 +103,16 @@ class Weak:
         fit, is_quadratic = attempt(self, data, problem)
         warn_of_fit(fit, data, problem, is_quadratic, stacklevel=3)
         return fit
+
+
+def first_parts(fit: WeakFit, data: list[Series]) -> Iterator[int]:
+    """The number of the path with which each series begins: all its paths follow each other, to its end."""
+    parts = enumerate(fit.paths)
+    for series in data:
+        number, part = next(parts)
+        yield number
+        while part.series.times[-1] != series.times[-1]:
+            _, part = next(parts)
 
 
 def weak_problem(likelihood: Weak, data: list[Series], model: Model, prior_sds: Array | None = None) -> WeakProblem:
