@@ -39,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="measure again what could be read back")
     for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
         command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
-        command.add_argument("--quick", action="store_true", default=QUICK, help="small versions, in a folder quick")
+        command.add_argument(
+            "--quick", action="store_true", default=QUICK, help="small versions; with no --out in quick/"
+        )
     return cli
 
 

@@ -370,7 +370,10 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
     """
     check_instance("system", system, System)
     if system.terms is None:
-        raise ValueError(f"system must be linear in its parameters, and {system.name!r} is not known to be")
+        raise ValueError(
+            f"system must be linear in its parameters, and {system.name!r} is not known to be: give systems.own its "
+            "terms, or the library of them (sysid.model_of), or take likelihood='trajectory'"
+        )
     if library is None:
         needed = {label for row in system.terms.values() for label in row}
         for degree in range(1, MAX_DEGREE + 1):

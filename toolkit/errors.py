@@ -167,7 +167,7 @@ def entries(name: str, values: Any, what: str = "numbers") -> list[Any]:
     if type(values) in (list, tuple):
         return list(values)
     if not is_sequence(values) and not is_a(values, np.ndarray):
-        hint = f"; write ({shown(values)}, …), one for each" if is_a(values, int | float) else ""
+        hint = f"; write ({shown(values)}, …), one for each" if is_a(values, float) else ""
         kind = type(values).__name__
         raise TypeError(f"{name} must be a sequence of {what}, got {shown(values)} of type {kind}{hint}")
     try:

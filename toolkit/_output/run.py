@@ -107,7 +107,8 @@ class Run(RunRecord):
     def plot(self) -> Any:
         """A picture of the draws: in the plane their density, else traces and ranks of each coordinate.
 
-        Returns Matplotlib's figure; ``figures.overview`` is the same with options. Raises ValueError without draws.
+        Returns its panels by name; ``run.plot()["x[0]"].figure`` is Matplotlib's figure. ``figures.overview`` draws the
+        same into a figure that is given. Raises ValueError without draws.
         """
         check_not_shadowed("figures", by="run.plot")
         return importlib.import_module("figures").overview(self)  # a door upwards: figures stands on this package
