@@ -152,8 +152,9 @@ def kl_path(
 def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> float:
     """Mean of ``kl_divergence`` for ``n_draws`` independent exact draws, with an error below 1e-6 nats.
 
-    masses, pseudo_count: as ``kl_divergence`` takes them; n_draws ≥ 1. E log(count + a) is summed over the binomial law
-    where its mean is below 150, and expanded about the mean above. Raises TypeError or ValueError where out of range.
+    masses, pseudo_count: as ``kl_divergence`` takes them; n_draws: an integer ≥ 1. E log(count + a) is summed over
+    the binomial law where its mean is below 150, and expanded about the mean above. Raises TypeError or ValueError
+    where out of range.
     """
     p = check_masses(masses)
     n = check_count("n_draws", n_draws, at_least=1)
