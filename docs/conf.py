@@ -13,8 +13,6 @@ HERE = Path(__file__).parent
 REFERENCE = HERE / "reference"  # written anew by every build
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
 
-os.environ["TQDM_DISABLE"] = "1"  # tutorials show no bars, whose seconds differ
-
 project = "manymodes"
 author = "the maintainers of manymodes"
 sys.path.append(str(HERE / "_extensions"))
@@ -120,5 +118,6 @@ def write_reference(_app: Any) -> None:
 
 def setup(app: Any) -> None:
     """What the build does besides."""
+    os.environ["TQDM_DISABLE"] = "1"  # tutorials show no bars, whose seconds differ
     app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", escape_signs)

@@ -41,6 +41,7 @@ def test_where_nobody_watches_nothing_is_said(monkeypatch):
         def isatty(self):
             return True
 
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
     assert not notice.is_watched()  # pytest takes what is written
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert notice.is_watched()
