@@ -7,7 +7,7 @@ import numpy as np
 from ..._engine.run_record import RunRecord, settings_of
 from ...diagnostics.convergence import ess
 from ...errors import optional
-from .table import FEWEST, MOST_NUMBERS, Coordinates, Sampled, from_accumulated, from_draws, names_of, sample_of
+from .table import FEWEST, MOST_NUMBERS, Coordinates, Sampled, from_accumulated, from_draws, sample_of
 
 QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
 
@@ -26,8 +26,7 @@ def summary_of(run: RunRecord) -> Any:
                 f"run must have draws, or an accumulator of moments, of chains that have not diverged, "
                 f"but has none{f' with {words}' if words else ''}"
             )
-        names = found.names or names_of(run.problem, len(found.mean))
-        index = pandas.Index(names, name="coordinate")
+        index = pandas.Index(found.names, name="coordinate")
         frames[words] = pandas.DataFrame(columns_of(found, sampled), index)
         sources[words] = found.source or "all draws"
     frame = frames[""] if list(frames) == [""] else pandas.concat(frames, names=["setting"])

@@ -1,5 +1,6 @@
 """Tables of a run's coordinates: mean, standard error, ESS and R-hat, computed in about a second."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,24 +65,28 @@ def coordinates_of(run: RunRecord, chains: Integers, most: int, rows: int) -> Co
     if run.replica_draws.shape[2] > 0:
         sampled = sample_of(run, chains, most, rows)
         return None if sampled is None else from_draws(run, sampled)
-    found = from_accumulated(run, chains, rows)
-    return None if found is None else found._replace(names=names_of(run.problem, len(found.mean)))
+    return from_accumulated(run, chains, rows)
 
 
 def from_accumulated(run: RunRecord, chains: Integers, rows: int) -> Coordinates | None:
-    """Statistics from the first accumulator that has some, the rows without names."""
+    """Statistics from the first accumulator that has some."""
+    found = next(each_accumulated(run, chains, rows), None)
+    return None if found is None else found._replace(names=names_of(run.problem, len(found.mean)))
+
+
+def each_accumulated(run: RunRecord, chains: Integers, rows: int) -> Iterator[Coordinates]:
+    """Statistics from each accumulator that has some, the rows without names."""
     all_chains = chains.size == run.n_chains
     chains = chains[~run.diverged[chains]]
     for name, result in run.accumulated.items():
         if isinstance(result, MomentsSoFar) and (result.weight[chains] > 0.0).any():
-            return from_moments(name, result, chains, rows)
+            yield from_moments(name, result, chains, rows)
     for name, result in run.accumulated.items():
         if isinstance(result, BatchMeansSoFar) and np.isfinite(result.mean[chains]).all(axis=1).any():
-            return from_batches(name, result, chains, rows)
+            yield from_batches(name, result, chains, rows)
     for name, result in run.accumulated.items():
         if isinstance(result, PooledMoments) and result.chains > 0 and all_chains:
-            return from_pooled(name, result, rows)
-    return None
+            yield from_pooled(name, result, rows)
 
 
 def names_of(problem: Problem, rows: int, *, of_values: bool = False) -> tuple[str, ...]:
