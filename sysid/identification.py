@@ -139,7 +139,7 @@ def columns_or_numbers(theta: Array, rows: Integers, numbers: Array) -> Array:
 
 
 def start_and_lead_times(
-    problem: "Identification | System", theta: Array, times: Array, experiment: Any = None, *, seed: int
+    problem: "Identification | System", theta: Array, times: Array, experiment: Any, seed: int
 ) -> tuple[Array, Array]:
     """States (dim,) or (n, dim) to solve from, and the data's times from that of the states up to ``times``.
 
