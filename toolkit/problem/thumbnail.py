@@ -55,10 +55,9 @@ def density_on(problem: Any, low: Array, high: Array) -> Array:
     """The density over its highest value at the centres of cells (y, x); nan outside the domain."""
     at = [np.linspace(a, b, 2 * N_CELLS + 1)[1::2] for a, b in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*at), axis=-1).reshape(-1, 2)
-    energies = problem.target.evaluate(points)[0]
-    energies = np.where(np.isfinite(energies) & problem.contains(points), energies, np.inf)
-    density = np.exp(energies.min() - energies)
-    density[~problem.contains(points)] = np.nan
+    inside, energies = problem.contains(points), problem.target.evaluate(points)[0]
+    energies = np.where(np.isfinite(energies) & inside, energies, np.inf)
+    density = np.where(inside, np.exp(energies.min() - energies), np.nan)
     return np.asarray(density.reshape(N_CELLS, N_CELLS))
 
 
