@@ -6,6 +6,8 @@ BIN := .venv/bin
 # Where it is set, as in many containers, each process that tests start would compile all Python sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
+DEVICE_TESTS := tests/cuda tests/benchmarks/test_cuda.py tests/toolkit/maths/test_elementary.py
+
 .PHONY: figures test test-slow test-device test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean
 
 figures: .venv/core
@@ -16,14 +18,14 @@ test: .venv/installed
 
 test-slow: .venv/installed test-device
 	$(BIN)/python -m pytest -m slow
+	.venv-device/bin/python -m pytest -m slow $(DEVICE_TESTS)
 
 # What is compiled for a GPU, and its simulator, without a GPU: the files that `make test` skips without CUDA's compiler.
 test-device: .venv-device/installed
-	.venv-device/bin/python -m pytest --numprocesses auto --dist loadfile tests/cuda tests/benchmarks/test_cuda.py \
-		tests/toolkit/maths/test_elementary.py
+	.venv-device/bin/python -m pytest --numprocesses auto --dist loadfile $(DEVICE_TESTS)
 
 test-cuda: .venv-device/installed
-	.venv-device/bin/python -m pytest -m cuda
+	.venv-device/bin/python -m pytest -m cuda tests/cuda
 
 # Files, hostile and good, with the lowest version of every package that pyproject.toml allows.
 test-lowest: .venv-lowest/installed

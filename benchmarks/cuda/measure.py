@@ -1,9 +1,11 @@
 """Runs, their rates, and rounds in which all that is compared runs once."""
 
-import inspect
+import multiprocessing
+import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,18 +20,19 @@ from .cases import Case
 
 THIN = 10  # steps between draws, where draws are kept or gathered
 MOST_BYTES = 2**31  # of draws kept in a run
-WHAT = ("nothing", "moments", "draws")  # what is kept
+WHAT = ("nothing", "moments", "draws")  # what may be kept
 
 
 class Plan(NamedTuple):
     """How much is measured.
 
-    sizes: numbers of chains. seconds: of one timed run, about. deadline: when to begin nothing more, by
-    ``time.monotonic``. folder: where tables go; None: nowhere. is_dry: to see that the script works, not for its times.
+    sizes: numbers of chains. kept: of ``WHAT``. seconds: of one timed run, about. deadline: when to begin nothing more,
+    by ``time.monotonic``. folder: where tables go; None: nowhere. is_dry: to see that the script works, not for times.
     """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
+    kept: tuple[str, ...]
     rounds: int
     seconds: float
     deadline: float
@@ -62,16 +65,24 @@ def rate(*arguments: Any, **options: Any) -> float:
     return done.gradient_evaluations / done.elapsed
 
 
-def steps_for(case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = "nothing", **options: Any) -> int:
-    """Steps of a run of about ``plan.seconds``, by shorter ones; the first of these compiles."""
+def steps_for(
+    case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = "nothing", rate: float = 0.0, **options: Any
+) -> int:
+    """Steps of a run of about ``plan.seconds``, by shorter ones; the first of these compiles.
+
+    rate: chain-steps per second of fewer chains, where known.
+    """
     if plan.is_dry:
         return 2 * THIN
-    dim = len(np.atleast_1d(case.sampler.step_sizes)) * as_problem(case.problem).target.dim
-    most = max(THIN, MOST_BYTES * THIN // (8 * dim * n_chains)) if keeps == "draws" else 2**22
-    n_steps = min(most, 256)
-    run(case, backend, n_chains, n_steps, keeps, **options)
+    replicas = len(np.atleast_1d(case.sampler.step_sizes))
+    most = 2**22
+    if keeps == "draws":
+        most = max(THIN, MOST_BYTES * THIN // (8 * replicas * as_problem(case.problem).target.dim * n_chains))
+    first = min(most, max(256, THIN * int(0.8 * plan.seconds * rate / (n_chains * replicas) / THIN)))
+    if not rate:
+        run(case, backend, n_chains, first, keeps, **options)
     return rounds.steps_for(
-        lambda n: run(case, backend, n_chains, n, keeps, **options).elapsed, plan.seconds, most, n_steps
+        lambda n: run(case, backend, n_chains, n, keeps, **options).elapsed, plan.seconds, most, first
     )
 
 
@@ -82,7 +93,11 @@ def rounds_of(plan: Plan, **timed: Callable[[], float]) -> dict[str, list[float]
 
 def job_of(case: Case) -> Job:
     """The checked arguments of a run of one chain, for what is read off a kernel."""
-    given = {"n_steps": 1000, "seed": 0, "thin": 1000, "init": case.init}
-    asked = inspect.signature(make_job).parameters
-    usual = {name: one.default for name, one in inspect.signature(sample).parameters.items() if name in asked}
-    return make_job(**{**usual, "problem": case.problem, "sampler": case.sampler, **given})
+    return make_job(case.problem, case.sampler, n_steps=1000, seed=0, thin=1000, init=case.init)
+
+
+def side_by_side(work: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What each of (function, arguments …) returns, called in processes of their own: for what compiles."""
+    workers = min(len(work), len(os.sched_getaffinity(0)))
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        return [done.result() for done in [pool.submit(*call) for call in work]]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks cuda [STAGE …] [--small] [--tiny] [--dry] [--cases …] [--out FOLDER] [--minutes M]``.
+"""``python -m benchmarks cuda [STAGE …] [--small] [--tiny] [--dry] [--cases …] [--chains …] [--kept …] [--out …] …``.
 
 Nothing is measured where there is no device. Each stage takes less than ten minutes unless ``--minutes`` says more.
 """
@@ -12,7 +12,7 @@ from benchmarks.runner.suites import CUDA, STAGE, first_line
 from toolkit._engine.cuda import device
 
 from .cases import MAKERS
-from .measure import Plan
+from .measure import WHAT, Plan
 
 STAGES = {name: table.module for name, table in CUDA.items() if table.kind == STAGE}
 
@@ -26,6 +26,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; none: all, so")
     parser.add_argument("--cases", nargs="+", choices=MAKERS, default=list(MAKERS))
+    parser.add_argument("--chains", nargs="+", type=int, help="so many instead of 10³ to 10⁷")
+    parser.add_argument("--kept", nargs="+", choices=WHAT, default=list(WHAT))
+    parser.add_argument("--rounds", type=int, help="so many instead of 5")
     parser.add_argument("--small", action="store_true", help="10³ to 10⁵ chains, 3 rounds")
     parser.add_argument("--tiny", action="store_true", help="few chains and steps, on the device")
     parser.add_argument("--dry", action="store_true", help="the same without a device, to try the script itself")
@@ -39,12 +42,13 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 def plan_of(given: argparse.Namespace) -> Plan:
     """How much is measured."""
-    sizes = (10**3, 10**4, 10**5, 10**6, 10**7)
+    sizes = tuple(given.chains or (10**3, 10**4, 10**5, 10**6, 10**7))
     tiny = given.dry or given.tiny or device.SIMULATED
     return Plan(
         names=tuple(given.cases),
         sizes=(2, 3) if tiny else sizes[:3] if given.small else sizes,
-        rounds=1 if tiny else 3 if given.small else 5,
+        kept=tuple(given.kept),
+        rounds=1 if tiny else given.rounds or (3 if given.small else 5),
         seconds=0.1 if given.small else 0.3,
         deadline=time.monotonic() + 60.0 * given.minutes,
         folder=given.out,

@@ -9,7 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
-from toolkit._compiler import bound, inlined
+from toolkit._compiler import bound, inlined, own_flags
 from toolkit.maths.elementary import fma
 from toolkit.problem import rebind
 
@@ -76,7 +76,8 @@ def slope_of(rhs: Callable[..., Any]) -> Any:
         chosen = of_complex
         if not is_complex(t, x, p):
             try:
-                ours.compile((t, x, p))
+                with own_flags():
+                    ours.compile((t, x, p))
                 chosen = ours
             except NumbaError:
                 chosen = plain

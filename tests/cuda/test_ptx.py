@@ -220,7 +220,7 @@ def without_room(position, mirror_point, outside, float_table, int_table):
 def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     """Before anything runs: the part by name, the user's own line, and the feature."""
 
-    def refuses(kernel, kinds, stamp=None):  # as the whole kernel does, some seconds later
+    def refuses(*given):  # as the whole kernel does, some seconds later
         raise TypeError("No implementation of function Function(<function lacking>) found for signature:")
 
     monkeypatch.setattr("toolkit._engine.cuda.kernel.compile_kernel", refuses)
@@ -246,7 +246,7 @@ def test_bits_that_may_differ_are_told(monkeypatch):
     problem = target(dim=1)(by_erf)
     job = run_of(problem, samplers.sgld(0.1))
     code = code_of(problem.energy_gradient, s.TARGET)
-    monkeypatch.setattr("toolkit._engine.cuda.kernel.compile_kernel", lambda kernel, kinds, stamp=None: code)
+    monkeypatch.setattr("toolkit._engine.cuda.kernel.compile_kernel", lambda *given: code)
     monkeypatch.setattr(compiling, "code_of", lambda kernel, kinds: kernel)
     for _ in range(2):
         with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):

@@ -35,6 +35,26 @@ def in_python(source):
     return done.stdout.strip()
 
 
+def test_a_numba_cuda_that_numpy_has_left_behind_is_named():
+    """NumPy 2.5 has no ``row_stack``, which numba-cuda 0.30 reads when the first kernel is compiled."""
+    said = in_python(
+        """
+        import numpy as np
+        from toolkit import CudaError
+        from toolkit._engine.cuda.device import check_available
+        np.__dict__.pop("row_stack", None)
+        try:
+            check_available()
+        except CudaError as error:
+            print(error)
+        """
+    )
+    if "GPU and its driver" not in said:  # a later numba-cuda may do without it
+        assert f"runs with NumPy {np.__version__}" in said
+        assert "row_stack" in said
+        assert "pip install" in said
+
+
 def test_what_runs_is_what_was_read(monkeypatch):
     """Linked with optimisation, as Numba would by itself, sums and products are fused however they were compiled."""
     from numba import types

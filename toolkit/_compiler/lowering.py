@@ -21,7 +21,7 @@ from numba.core import ir
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
@@ -29,6 +29,7 @@ from numba.core.errors import UnsupportedError
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
 try:
@@ -301,6 +302,20 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
             self._without_wrapper.discard(args)
             super().add_overload(cres)
         forget_source(self)
+
+
+@contextmanager
+def own_flags() -> Iterator[None]:
+    """Compile for the CPU in this context, also while a kernel is compiled for a device.
+
+    Numba would let the function inherit the kernel's flags, which are of another kind.
+    """
+    outer = ConfigStack.top_or_none()
+    if outer is None or isinstance(outer, Flags):
+        yield
+        return
+    with ConfigStack().enter(Flags()):
+        yield
 
 
 def forget_source(dispatcher: Any) -> None:

@@ -311,7 +311,7 @@ class Pair(NamedTuple):
 
     cold: Any
     hot: Any
-    index: Any
+    number: Any
 
 
 @inlined
@@ -365,7 +365,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
     hot = slice(pair.hot * n_chains, (pair.hot + 1) * n_chains)
     cold_energy, hot_energy, cold_alive, hot_alive = energy[cold], energy[hot], alive[cold], alive[hot]
     beta, hot_beta = rungs[BETA, cold], rungs[BETA, hot]
-    correction, swapped_in_window = exchanged.correction[pair.index], exchanged.swapped_in_window[pair.index]
+    correction, swapped_in_window = exchanged.correction[pair.number], exchanged.swapped_in_window[pair.number]
     uniform = difference[n_chains : 2 * n_chains]
     noise, threshold, gated = parameters[NOISE], parameters[THRESHOLD], parameters[GATED]
     for c in range(n_chains):
@@ -373,7 +373,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
         swapped[c] *= cold_alive[c] * hot_alive[c]
     if noise > 0.0:
         for c in range(n_chains):
-            a, b = normal_pair(seed, chain[c], uint64(pair.index), uint64(step), uint64(ENERGY_NOISE), np.uint64(0))
+            a, b = normal_pair(seed, chain[c], uint64(pair.number), uint64(step), uint64(ENERGY_NOISE), np.uint64(0))
             difference[c] += noise * (a - b)
     if gated != 0.0:
         for c in range(n_chains):
@@ -382,7 +382,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
         for c in range(n_chains):
             uniform[c] = threshold
     else:
-        draw_for_pair(uniform, seed, chain, pair.index, uint64(step))
+        draw_for_pair(uniform, seed, chain, pair.number, uint64(step))
     swaps = 0
     for c in range(n_chains):
         slope = beta[c] - hot_beta[c]
@@ -398,7 +398,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
             moved = correction[c] + gain * (swapped[c] - parameters[TARGET_RATE]) / (slope * slope) * difference[c]
             correction[c] = select(moved > 0.0, moved, 0.0)
     if step >= numbers.burn_in:
-        attempted, accepted = exchanged.attempted[pair.index], exchanged.accepted[pair.index]
+        attempted, accepted = exchanged.attempted[pair.number], exchanged.accepted[pair.number]
         for c in range(n_chains):
             attempted[c] += np.int64(difference[c])
             accepted[c] += np.int64(swapped[c])

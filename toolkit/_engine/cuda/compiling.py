@@ -88,16 +88,21 @@ def without_fusion() -> Iterator[list[Any]]:
             module.compile_cuda = compile_cuda
 
 
-def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...], stamp: str | None = None) -> Any:
+def compile_kernel(
+    function: Callable[..., Any], kinds: tuple[Any, ...], stamp: str | None = None, most_registers: int | None = None
+) -> Any:
     """``function`` as a kernel, compiled for arguments of these types (``types_of``) unless simulated.
 
-    stamp: a hash of all that it depends on, the key of its cache on disk; None: it is not cached.
+    stamp: a hash of all that it depends on, the key of its cache on disk; None: it is not cached. most_registers: of a
+    thread; None: as many as the compiler takes.
     """
     if SIMULATED:
         return cuda.jit(function)
-    kernel = cuda.jit(function, lto=False)  # link-time optimisation would fuse products and sums
+    # Link-time optimisation would fuse products and sums.
+    kernel = cuda.jit(function, lto=False, max_registers=most_registers)
     with contextlib.suppress(RuntimeError):  # no folder to write the cache to
-        kernel._cache = stamped_cache(function, stamp) if stamp is not None else kernel._cache
+        if stamp is not None:
+            kernel._cache = stamped_cache(function, f"{stamp}, {most_registers} registers")
     with without_fusion():
         kernel.compile(kinds)
     return kernel

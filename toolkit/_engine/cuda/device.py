@@ -16,6 +16,7 @@ from ...errors import CudaError, how_to_install
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 MOST_THREADS = 2048  # on a multiprocessor at a time
+BLOCK, SMALL_BLOCK = 128, 32  # threads in a block
 
 Array = NDArray[Any]
 __all__ = ["cuda"]  # for the modules that define kernels
@@ -29,6 +30,7 @@ def check_available() -> None:
 
     if not nvvm.is_available():
         raise CudaError(f'backend "cuda" needs NVIDIA\'s compiler: {how_to_install("cuda")}; or use backend="cpu"')
+    check_numpy()
     if not cuda.is_available():
         raise CudaError(
             'backend "cuda" needs an NVIDIA GPU and its driver, and none is found; use backend="cpu", or set '
@@ -38,6 +40,17 @@ def check_available() -> None:
         cuda.current_context().get_memory_info()
     except Exception as error:  # exceptions of the driver: a fork of a process that has used it, a device in use, …
         raise CudaError(f'backend "cuda" cannot use the GPU ({error}); use backend="cpu"') from error
+
+
+def check_numpy() -> None:
+    """Raise CudaError where numba-cuda needs a function that NumPy no longer has, as 0.30 does of NumPy 2.5."""
+    try:
+        import numba.cuda.cudaimpl  # noqa: F401  # which the first compilation imports
+    except AttributeError as error:
+        raise CudaError(
+            f'backend "cuda" needs a numba-cuda that runs with NumPy {np.__version__} ({error}), or an older NumPy: '
+            f'{how_to_install("cuda")}; or use backend="cpu"'
+        ) from error
 
 
 def is_here() -> bool:
@@ -122,5 +135,5 @@ def blocks_of(n_threads: int) -> tuple[int, int]:
     """Blocks, and threads in each, for ``n_threads``: small blocks where large ones would leave processors idle."""
     if SIMULATED:
         return n_threads, 1
-    size = 128 if n_threads >= 4 * 128 * n_processors() else 32
+    size = BLOCK if n_threads >= 4 * BLOCK * n_processors() else SMALL_BLOCK
     return -(-n_threads // size), size

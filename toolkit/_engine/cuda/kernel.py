@@ -425,6 +425,10 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
 
 # Compilation: once for all runs that differ only in the kernel's arguments; cached on disk.
 
+# Twice as many threads as with all 255 registers hide the latency of instructions. On an H200 a thread of one or two
+# replicas gained 10 to 21 %, what it spills included; one of five replicas lost 14 % (docs/cuda.md).
+MOST_REGISTERS, FEW_REPLICAS = 128, 2
+
 
 def argument_types(kinds: Kinds) -> tuple[Any, ...]:
     """Numba's types of the kernel's arguments."""
@@ -462,7 +466,8 @@ def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: K
 def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
     """The kernel. Raises Numba's exception where it does not compile; ``refusals`` finds the part that causes it."""
     stamp = kernel_stamp(parts, shape, constants, kinds)
-    return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
+    most_registers = MOST_REGISTERS if shape.replicas <= FEW_REPLICAS else None
+    return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp, most_registers)
 
 
 def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
