@@ -7,13 +7,14 @@ import numpy as np
 
 from benchmarks.runner.tables import Table, rate_cell, ratio_cells
 from toolkit import Layout
+from toolkit._engine.cuda import device
 
 from .cases import MAKERS, Case, case_of
 from .floors import Floor, floor_here
 from .measure import THIN, Plan, rate, rounds_of, run, side_by_side, steps_for
 
 COLUMNS = (
-    "case", "chains", "kept", "beside one core", "spread, one core", "beside all cores", "spread, all cores",
+    "card", "case", "chains", "kept", "beside one core", "spread, one core", "beside all cores", "spread, all cores",
     "float32 beside float64", "spread, float32", "share of the float64 floor", "share of the floor", "limit",
     "device, 10⁶/s", "one core, 10⁶/s", "all cores, 10⁶/s", "float32, 10⁶/s", "steps",
 )  # fmt: skip
@@ -55,7 +56,7 @@ def main(plan: Plan) -> None:
     """Print the table."""
     cores = len(os.sched_getaffinity(0))
     chains = 2 if plan.is_dry else CPU_CHAINS
-    table = Table(plan.folder, "speed", *COLUMNS)
+    table = Table(plan.folder, "cuda_speed", *COLUMNS)
     names = [name for name in MAKERS if name in plan.names]
     floors = floors_of(names, plan)
     for name in names:
@@ -80,7 +81,7 @@ def main(plan: Plan) -> None:
                 )
                 known[keeps] = float(np.median(seen["device"]))
                 table.row(
-                    name, n_chains, keeps, *ratio_cells(seen["device"], seen["one"]),
+                    device.name(), name, n_chains, keeps, *ratio_cells(seen["device"], seen["one"]),
                     *ratio_cells(seen["device"], seen["all"]),
                     *ratio_cells(seen["float32"], seen["device"]), *shares(case, floor, seen["device"]),
                     *(rate_cell(rates) for rates in seen.values()), n_steps,

@@ -64,6 +64,7 @@ CUDA = {
     "floors": Table("cuda.floors", STAGE),
     "equality": Table("cuda.equality", STAGE),
     "speed": Table("cuda.speed", STAGE),
+    "registers": Table("cuda.registers", STAGE),
     "cold": Table("cuda.cold", STAGE),
     "jax": Table("cuda.jax_stage", STAGE),
     "sanitizer": Table("cuda.sanitizer", STAGE),
