@@ -11,6 +11,14 @@ MUTANTS = [
         "tests/toolkit/engine/test_fused.py -k callee_raises",
     ),
     Mutant(
+        "cache: what is taken in from disk keeps its callees' names",
+        "toolkit/_compiler/lowering.py",
+        """                    function.name = f"{function.name}.taken_in"
+""",
+        "",
+        "tests/toolkit/compiler/test_kept_functions.py -k keeps_its_name",
+    ),
+    Mutant(
         "cache: a file is believed by its name",
         "toolkit/_compiler/disk_cache.py",
         "if (made_by, stored_key) == (MADE_BY, key) else None",

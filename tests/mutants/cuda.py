@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "device: optimised again when it is linked",
         "toolkit/_engine/cuda/compiling.py",
-        "cuda.jit(function, lto=False)",
-        "cuda.jit(function)",
+        "cuda.jit(function, lto=False, ",
+        "cuda.jit(function, ",
         "tests/cuda/test_refusals.py -k what_was_read",
     ),
     Mutant(

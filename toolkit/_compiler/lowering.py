@@ -168,12 +168,17 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
         self._codegen._engine._defined_symbols.update(stored.symbols)
 
     def _get_module_for_linking(self) -> Any:
-        """The function for others to take in, read when the first one does; its callees have no names outside."""
+        """The function for others to take in, read when the first one does; its callees have no names outside.
+
+        LLVM may leave arguments out of them, and its linker finds functions by name, those without one outside, too: what
+        is compiled later must not find these.
+        """
         if self._taken_in is None:
             self._taken_in = parse_bitcode(self._bitcode)
             for function in self._taken_in.functions:
                 if function.name != self._entry and function.linkage == Linkage.linkonce_odr:
                     function.linkage = Linkage.internal
+                    function.name = f"{function.name}.taken_in"
         return self._taken_in
 
 

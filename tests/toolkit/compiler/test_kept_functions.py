@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import IndexDataCacheFile
 from numba.core.typing import templates
 from numba.extending import overload
 
-from toolkit._compiler import kept, kernel
+from toolkit._compiler import kept, kernel, noinline
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.disk_cache import CodeFile, OthersRules, own_stamp
 
@@ -235,3 +235,35 @@ def test_functions_are_numbered_anew_in_each_process_and_after_a_fork():
     parent, child = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
     numbers = [int(parent), int(child), next(FunctionIdentity._unique_ids)]
     assert min(abs(a - b) for a, b in itertools.combinations(numbers, 2)) > 10**9
+
+
+@noinline
+def third_of(first, second, third):
+    """LLVM leaves the arguments that are not read out of a copy that has no name outside."""
+    total = 0.0
+    for i in range(first.size):
+        total += third[i] * third[i]
+    return total
+
+
+def that_calls_it():
+    """A function that each call makes anew, and whose code is kept on disk."""
+
+    @kept
+    @kernel
+    def caller(x):
+        return third_of(x, x, x) + x[0]
+
+    return caller
+
+
+def test_what_is_taken_in_of_code_from_disk_keeps_its_name_to_itself(tmp_path, monkeypatch):
+    """Its copies of the functions that it calls are called otherwise, so code made later must not be linked to them."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    x = np.array([1.0, 2.0])
+    assert that_calls_it()(x) == 6.0
+    from_disk = that_calls_it()
+    assert from_disk(x) == 6.0
+    assert kernel(lambda x: from_disk(x) + 1.0)(x) == 7.0
+    assert type(from_disk.overloads[from_disk.signatures[0]].library).__name__ == "LoadedLibrary"
+    assert kernel(lambda x, y: third_of(x, x, y))(x, 3.0 * x) == 45.0
