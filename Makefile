@@ -6,6 +6,8 @@ BIN := .venv/bin
 # Where it is set, as in many containers, each process that tests start would compile all Python sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# One more than there are processors: tests of processes, files and clusters wait.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 DEVICE_TESTS := tests/cuda tests/benchmarks/test_cuda.py tests/toolkit/maths/test_elementary.py
 
 .PHONY: figures test test-slow test-device test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean
@@ -14,7 +16,7 @@ figures: .venv/core
 	$(BIN)/python -m figures
 
 test: .venv/installed
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test-slow: .venv/installed test-device
 	$(BIN)/python -m pytest -m slow

@@ -57,7 +57,9 @@ def run(mutant: Mutant) -> tuple[Mutant, str, float]:
             result = subprocess.run(
                 command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
             )
+            by_signal = result.returncode < 0  # the fault crashed the process, as one of memory does
             verdict = {0: "LIVES", 1: "killed"}.get(result.returncode, f"pytest exits with {result.returncode}")
+            verdict = "killed" if by_signal else verdict
         except subprocess.TimeoutExpired:
             verdict = "killed"
     return mutant, verdict, time.perf_counter() - started

@@ -170,8 +170,8 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
     def _get_module_for_linking(self) -> Any:
         """The function for others to take in, read when the first one does; its callees have no names outside.
 
-        LLVM may leave arguments out of them, and its linker finds functions by name, those without one outside, too: what
-        is compiled later must not find these.
+        LLVM may leave arguments out of them, and its linker finds functions by name, those without one outside, too:
+        what is compiled later must not find these.
         """
         if self._taken_in is None:
             self._taken_in = parse_bitcode(self._bitcode)
