@@ -29,6 +29,7 @@ from numba.core.errors import UnsupportedError
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.target_extension import target_override
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
@@ -313,13 +314,13 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
 def own_flags() -> Iterator[None]:
     """Compile for the CPU in this context, also while a kernel is compiled for a device.
 
-    Numba would let the function inherit the kernel's flags, which are of another kind.
+    Numba would let the function inherit the kernel's flags, of another kind, and take overloads for the device.
     """
     outer = ConfigStack.top_or_none()
     if outer is None or isinstance(outer, Flags):
         yield
         return
-    with ConfigStack().enter(Flags()):
+    with target_override("cpu"), ConfigStack().enter(Flags()):
         yield
 
 

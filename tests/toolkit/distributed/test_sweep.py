@@ -204,6 +204,16 @@ def test_chains_that_are_numbered_through_give_other_bits(monkeypatch):
 sweep_cells_keys = sweep_cells.Keys
 
 
+def test_coordinates_are_labelled_by_the_names_that_all_problems_have():
+    named = dataclasses.replace(TWO, target=dataclasses.replace(TWO.target, names=("rate", "scale")))
+    unnamed, table, mixed = (
+        toolkit.sweep(problem, sgld_grid(), seeds=[1], **RUN) for problem in (TWO, named, {"named": named, "two": TWO})
+    )
+    assert list(table.coordinate.values) == ["rate", "scale"]
+    assert list(unnamed.coordinate.values) == list(mixed.coordinate.values) == [0, 1]
+    assert np.array_equal(table["mean"].sel(coordinate="scale"), unnamed["mean"].sel(coordinate=1))
+
+
 def test_settings_of_equal_parts_run_together(monkeypatch):
     """Engine calls are counted: one for each problem, seed and friction."""
     calls = []

@@ -134,11 +134,18 @@ def dataset_of(request: SweepRequest, axes: Axes, variables: Variables) -> "xarr
             add(f"{name}{OVER_SEEDS}", mean, [], last)
             add(name + STANDARD_ERROR, error, [], last)
     seeds = np.array(axes.seeds, np.int64 if max(axes.seeds) < 2**63 else np.uint64)
-    dims = max(problem.target.dim for problem in request.problems)
-    coordinates = {**grid.labels, "seed": seeds, "coordinate": np.arange(dims)}
+    coordinates = {**grid.labels, "seed": seeds, "coordinate": coordinate_labels(request)}
     if axes.names is not None:
         coordinates["problem"] = np.array(axes.names)
     return xarray.Dataset(data, coordinates, attributes_of(request, axes))
+
+
+def coordinate_labels(request: SweepRequest) -> Array:
+    """The coordinates' names where all problems have the same for their positions; else their numbers."""
+    named = [problem._named() for problem in request.problems]
+    names = {None if each is None or each.values is not None else each.names for each in named}
+    (first,) = names if len(names) == 1 else (None,)
+    return np.arange(max(problem.target.dim for problem in request.problems)) if first is None else np.array(first)
 
 
 def attributes_of(request: SweepRequest, axes: Axes) -> dict[str, Any]:
