@@ -7,7 +7,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 # One more than there are processors: tests of processes, files and clusters wait.
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+WORKERS = $(shell $(PYTHON) -c 'import os; print(1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))')
 DEVICE_TESTS := tests/cuda tests/benchmarks/test_cuda.py tests/toolkit/maths/test_elementary.py
 
 .PHONY: figures test test-slow test-device test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda docs lint clean

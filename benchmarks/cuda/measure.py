@@ -66,11 +66,11 @@ def rate(*arguments: Any, **options: Any) -> float:
 
 
 def steps_for(
-    case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = "nothing", rate: float = 0.0, **options: Any
+    case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = "nothing", known_rate: float = 0.0, **options: Any
 ) -> int:
     """Steps of a run of about ``plan.seconds``, by shorter ones; the first of these compiles.
 
-    rate: chain-steps per second of fewer chains, where known.
+    known_rate: gradients per second of another number of chains, where known.
     """
     if plan.is_dry:
         return 2 * THIN
@@ -78,8 +78,9 @@ def steps_for(
     most = 2**22
     if keeps == "draws":
         most = max(THIN, MOST_BYTES * THIN // (8 * replicas * as_problem(case.problem).target.dim * n_chains))
-    first = min(most, max(256, THIN * int(0.8 * plan.seconds * rate / (n_chains * replicas) / THIN)))
-    if not rate:
+    per_step = n_chains * case.sampler.gradients_per_step
+    first = min(most, max(256, THIN * int(0.8 * plan.seconds * known_rate / per_step / THIN)))
+    if not known_rate:
         run(case, backend, n_chains, first, keeps, **options)
     return rounds.steps_for(
         lambda n: run(case, backend, n_chains, n, keeps, **options).elapsed, plan.seconds, most, first

@@ -19,7 +19,6 @@ from .measure import Plan, run, side_by_side
 
 CAPS = (None, 168, 128, 96)
 BLOCKS = (32, 64, 128)
-WAVES = 2048  # chains for each multiprocessor: as many as it holds, and several times as many as the registers let it
 
 
 class Kernel:
@@ -39,7 +38,7 @@ class Kernel:
         )
         self._engine, self._next = DeviceEngine(job, False, {}), 1
         self._engine._state.send()
-        self._gradients = n_chains * case.sampler.n_replicas
+        self._gradients = n_chains * case.sampler.gradients_per_step
 
     def rate(self, n_steps: int) -> tuple[float, float]:
         """Chain-steps per second of so many steps in one launch, and the seconds."""
@@ -71,7 +70,10 @@ def main(plan: Plan) -> None:
     names = [name for name in MAKERS if name in plan.names]
     columns = [f"blocks of {size}, 10⁹/s" for size in BLOCKS]
     table = Table(plan.folder, "cuda_registers", "card", "case", "chains", "most registers", *columns)
-    n_chains = 3 if plan.is_dry else WAVES * device.n_processors()
+    # A thread for each place of the card, several times as many as its registers allow at a time.
+    n_chains = 3 if plan.is_dry else device.MOST_THREADS * device.n_processors()
+    if plan.is_late("all"):
+        return
     if not plan.is_dry:
         side_by_side([(compile_limited, *each) for each in itertools.product(names, CAPS)])
     before = kernel.MOST_REGISTERS, kernel.FEW_REPLICAS, device.BLOCK, device.SMALL_BLOCK

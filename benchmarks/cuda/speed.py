@@ -33,8 +33,8 @@ def shares(case: Case, floor: Floor | None, rates: list[float]) -> tuple[str, st
     return f"{steps * floor.flops:.1%}", f"{steps * floor.seconds:.1%}", floor.limit
 
 
-def floors_of(names: list[str], plan: Plan) -> dict[str, Floor | None]:
-    """The floors of cases; what they compile for the rows is in the cache on disk afterwards."""
+def compile_and_count(names: list[str], plan: Plan) -> dict[str, Floor | None]:
+    """The floors of cases; afterwards the cache on disk holds all that the rows need."""
     if plan.is_dry:
         return {name: floor_here(name, np.float64) for name in names}
     work = [(floor_here, name, np.float64) for name in names] + [(compile_for_cpu, name) for name in names]
@@ -57,8 +57,10 @@ def main(plan: Plan) -> None:
     cores = len(os.sched_getaffinity(0))
     chains = 2 if plan.is_dry else CPU_CHAINS
     table = Table(plan.folder, "cuda_speed", *COLUMNS)
+    if plan.is_late("all"):
+        return
     names = [name for name in MAKERS if name in plan.names]
-    floors = floors_of(names, plan)
+    floors = compile_and_count(names, plan)
     for name in names:
         if plan.is_late(name):
             continue
@@ -70,7 +72,7 @@ def main(plan: Plan) -> None:
             for keeps in plan.kept:
                 if plan.is_late(f"{name}, {n_chains} chains, {keeps}"):
                     continue
-                n_steps = steps_for(case, "cuda", n_chains, plan, keeps, rate=known.get(keeps, 0.0))
+                n_steps = steps_for(case, "cuda", n_chains, plan, keeps, known_rate=known.get(keeps, 0.0))
                 run(case, "cuda", min(n_chains, 8), THIN, keeps, dtype="float32")  # which compiles
                 seen = rounds_of(
                     plan if n_chains < MANY else plan._replace(rounds=min(2, plan.rounds)),

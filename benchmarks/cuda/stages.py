@@ -8,6 +8,8 @@ import importlib
 import time
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.runner.suites import CUDA, STAGE, first_line
 from toolkit._engine.cuda import device
 
@@ -37,16 +39,20 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     given = parser.parse_args(arguments)
     if unknown := set(given.stages) - set(STAGES):
         parser.error(f"stages must be of {', '.join(STAGES)}, got {sorted(unknown)}")
+    for name in ("chains", "rounds"):
+        numbers = np.atleast_1d(getattr(given, name) or 1)
+        if (numbers < 1).any() or getattr(given, name) == 0:
+            parser.error(f"--{name} must be at least 1, got {getattr(given, name)}")
     return given
 
 
 def plan_of(given: argparse.Namespace) -> Plan:
     """How much is measured."""
-    sizes = tuple(given.chains or (10**3, 10**4, 10**5, 10**6, 10**7))
+    usual = (10**3, 10**4, 10**5, 10**6, 10**7)[: 3 if given.small else 5]
     tiny = given.dry or given.tiny or device.SIMULATED
     return Plan(
         names=tuple(given.cases),
-        sizes=(2, 3) if tiny else sizes[:3] if given.small else sizes,
+        sizes=(2, 3) if tiny else tuple(given.chains or usual),
         kept=tuple(given.kept),
         rounds=1 if tiny else given.rounds or (3 if given.small else 5),
         seconds=0.1 if given.small else 0.3,

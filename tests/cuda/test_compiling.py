@@ -11,6 +11,7 @@ import pytest
 from targets import mixtures
 from toolkit import samplers
 from toolkit._engine.metropolis_step import propose_nothing
+from toolkit.tempering import Partition
 from toolkit.tempering.interface import no_tempering
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,7 @@ dispatcher.get_current_device = lambda: there
 dispatcher._Kernel.bind = lambda self: None
 codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=there))
 codegen.JITCUDACodegen.magic_tuple = lambda self: (13, 0)
-kernel = compiling.compile_kernel(kernel_of(float(sys.argv[1])), (types.float64[::1],), sys.argv[2])
+kernel = compiling.compile_kernel(kernel_of(float(sys.argv[1])), (types.float64[::1],), *map(eval, sys.argv[2:]))
 (compiled,) = kernel.overloads.values()
 ptx = compiled._codelibrary.get_asm_str(cc=(9, 0))
 print(sum(kernel._cache_hits.values()), "0d4008000000000000" in ptx.lower(), compiling.contracts(ptx))
@@ -45,12 +46,15 @@ def kernel_of(factor):
     return kernel
 
 
-def compiled(factor, stamp, folder):
+def compiled(factor, stamp, folder, most_registers=None):
     """Hits of the cache in a process that compiles ``x *= factor``, whether the factor is 3, and what may be fused."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
     environment.pop("NUMBA_ENABLE_CUDASIM", None)
     done = subprocess.run(
-        [sys.executable, "-c", COMPILE, str(factor), stamp], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", COMPILE, str(factor), repr(stamp), repr(most_registers)],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -62,11 +66,28 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
     assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"]
     assert compiled(3.0, "a", tmp_path) == ["1", "True", "False"]
     assert compiled(5.0, "b", tmp_path) == ["0", "False", "False"]
+    assert compiled(3.0, "a", tmp_path, 128) == ["0", "True", "False"], "of so many registers it is another"
+    assert compiled(3.0, "a", tmp_path, 128) == ["1", "True", "False"]
     for file in tmp_path.rglob("*.nbc"):
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
     assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"], "a damaged file is not read"
+
+
+def test_kernels_of_few_replicas_take_few_registers(monkeypatch):
+    pytest.importorskip("numba_cuda", reason="needs the cuda extra")
+    from toolkit._engine.cuda import inspection, kernel
+    from toolkit._engine.job import make_job
+
+    asked = []
+    monkeypatch.setattr(kernel, "compile_kernel", lambda *given: asked.append(given[3]))
+    kernel.compiled.cache_clear()
+    for sampler in (samplers.sgld(1e-3), samplers.resgld(), samplers.icsgld(1e-3, partition=Partition(-4.0, 0.5, 8))):
+        job = make_job(mixtures.cosine25(), sampler, n_steps=2, seed=0)
+        kernel.compiled(*inspection.kernel_of(job))
+    kernel.compiled.cache_clear()
+    assert asked == [128, 128, None]
 
 
 def test_the_stamp_knows_parts_sizes_and_features():

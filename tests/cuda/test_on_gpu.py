@@ -1,8 +1,8 @@
 """On a GPU: every sampler and feature gives the CPU's bits; laws at many chains; what it costs to come back.
 
 ``make test-cuda`` runs this file. With NVIDIA's checker of memory and races in front, which is slow, some cases:
-``compute-sanitizer --tool memcheck .venv/bin/python -m pytest -m cuda tests/cuda/test_on_gpu.py -k "bits and sgld"``,
-and ``--tool racecheck`` in place of ``memcheck`` for the shared memory of the kernels that bring draws home.
+``compute-sanitizer --tool memcheck .venv-device/bin/python -m pytest -m cuda tests/cuda -k "bits and sgld"``, and
+``--tool racecheck`` in place of ``memcheck`` for the shared memory of the kernels that bring draws home.
 """
 
 import multiprocessing

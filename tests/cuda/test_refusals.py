@@ -1,5 +1,6 @@
 """``backend="cuda"`` where it cannot run, what it refuses, and what the rest of the package has to do with it."""
 
+import importlib.metadata
 import subprocess
 import sys
 import textwrap
@@ -49,7 +50,7 @@ def test_a_numba_cuda_that_numpy_has_left_behind_is_named():
             print(error)
         """
     )
-    if "GPU and its driver" not in said:  # a later numba-cuda may do without it
+    if importlib.metadata.version("numba-cuda").startswith("0.30."):  # a later one may do without it
         assert f"runs with NumPy {np.__version__}" in said
         assert "row_stack" in said
         assert "pip install" in said

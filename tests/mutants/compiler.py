@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "cache: what is taken in from disk keeps its callees' names",
         "toolkit/_compiler/lowering.py",
-        """                    function.name = f"{function.name}.taken_in"
+        """                    function.name = f"{function.name}.taken_in.{self._entry}"
 """,
         "",
         "tests/toolkit/compiler/test_kept_functions.py -k keeps_its_name",

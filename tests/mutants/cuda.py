@@ -18,6 +18,20 @@ MUTANTS = [
         "tests/cuda/test_refusals.py -k what_was_read",
     ),
     Mutant(
+        "device: a NumPy that numba-cuda does not know is not told",
+        "toolkit/_engine/cuda/device.py",
+        "    check_numpy()\n",
+        "",
+        "tests/cuda/test_refusals.py -k left_behind",
+    ),
+    Mutant(
+        "device: as many registers as the compiler takes, for few replicas too",
+        "toolkit/_engine/cuda/kernel.py",
+        "MOST_REGISTERS if shape.replicas <= FEW_REPLICAS else None",
+        "None",
+        "tests/cuda/test_compiling.py -k few_replicas",
+    ),
+    Mutant(
         "device: replicas of a chain with one stream of random numbers",
         "toolkit/_engine/cuda/kernel.py",
         "replica[r] = r",

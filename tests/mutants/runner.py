@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+# What the process of a fault in memory may end with.
+CRASHES = {-one: "killed" for one in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)}
 LIMIT = 600  # seconds; a mutant that hangs is dead
 
 
@@ -57,9 +60,9 @@ def run(mutant: Mutant) -> tuple[Mutant, str, float]:
             result = subprocess.run(
                 command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
             )
-            by_signal = result.returncode < 0  # the fault crashed the process, as one of memory does
-            verdict = {0: "LIVES", 1: "killed"}.get(result.returncode, f"pytest exits with {result.returncode}")
-            verdict = "killed" if by_signal else verdict
+            verdict = {0: "LIVES", 1: "killed", **CRASHES}.get(
+                result.returncode, f"pytest exits with {result.returncode}"
+            )
         except subprocess.TimeoutExpired:
             verdict = "killed"
     return mutant, verdict, time.perf_counter() - started

@@ -171,15 +171,15 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
     def _get_module_for_linking(self) -> Any:
         """The function for others to take in, read when the first one does; its callees have no names outside.
 
-        LLVM may leave arguments out of them, and its linker finds functions by name, those without one outside, too:
-        what is compiled later must not find these.
+        LLVM may remove arguments of these callees. The linker looks functions up by name, internal ones too, and must
+        not find them for what is compiled later, so they get other names.
         """
         if self._taken_in is None:
             self._taken_in = parse_bitcode(self._bitcode)
             for function in self._taken_in.functions:
                 if function.name != self._entry and function.linkage == Linkage.linkonce_odr:
                     function.linkage = Linkage.internal
-                    function.name = f"{function.name}.taken_in"
+                    function.name = f"{function.name}.taken_in.{self._entry}"
         return self._taken_in
 
 
@@ -312,7 +312,7 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
 
 @contextmanager
 def own_flags() -> Iterator[None]:
-    """Compile for the CPU in this context, also while a kernel is compiled for a device.
+    """Compile for the CPU in this context, also inside the compilation of a kernel for a device.
 
     Numba would let the function inherit the kernel's flags, of another kind, and take overloads for the device.
     """

@@ -311,7 +311,7 @@ class Pair(NamedTuple):
 
     cold: Any
     hot: Any
-    number: Any
+    number: Any  # not "index", a method of tuples, which numba-cuda 0.30 takes for the field
 
 
 @inlined

@@ -267,3 +267,7 @@ def test_what_is_taken_in_of_code_from_disk_keeps_its_name_to_itself(tmp_path, m
     assert kernel(lambda x: from_disk(x) + 1.0)(x) == 7.0
     assert type(from_disk.overloads[from_disk.signatures[0]].library).__name__ == "LoadedLibrary"
     assert kernel(lambda x, y: third_of(x, x, y))(x, 3.0 * x) == 45.0
+    other = that_calls_it()
+    assert other(x) == 6.0
+    both = kernel(lambda x: from_disk(x) + other(2.0 * x))
+    assert both(x) == 28.0

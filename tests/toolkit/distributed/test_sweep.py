@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import toolkit
+from sysid import identify, systems
+from sysid.data import simulate
 from targets import constrained, domains, mixtures, posteriors
 from toolkit import CheckpointError, CheckpointWarning, DivergenceError, InterruptedWarning, boundaries, samplers
 from toolkit._distributed.sweeps import cells as sweep_cells
@@ -205,13 +207,17 @@ sweep_cells_keys = sweep_cells.Keys
 
 
 def test_coordinates_are_labelled_by_the_names_that_all_problems_have():
-    named = dataclasses.replace(TWO, target=dataclasses.replace(TWO.target, names=("rate", "scale")))
+    named = dataclasses.replace(TWO, names=("rate", "scale"))
     unnamed, table, mixed = (
         toolkit.sweep(problem, sgld_grid(), seeds=[1], **RUN) for problem in (TWO, named, {"named": named, "two": TWO})
     )
     assert list(table.coordinate.values) == ["rate", "scale"]
     assert list(unnamed.coordinate.values) == list(mixed.coordinate.values) == [0, 1]
     assert np.array_equal(table["mean"].sel(coordinate="scale"), unnamed["mean"].sel(coordinate=1))
+    data = simulate(systems.lotka_volterra(), np.linspace(0.0, 1.0, 11), seed=0)
+    positive = identify(data, systems.lotka_volterra(), log=["alpha"])  # positions are other numbers than parameters
+    scaled = toolkit.sweep(positive, toolkit.grid(samplers.sgld, {"step_size": [1e-9]}), seeds=[1], **RUN)
+    assert list(scaled.coordinate.values) == [0, 1, 2, 3]
 
 
 def test_settings_of_equal_parts_run_together(monkeypatch):

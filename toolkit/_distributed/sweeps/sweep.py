@@ -73,8 +73,8 @@ def sweep(
     chains; gradient_evaluations, of all chains. error: (mean − the truth's mean) / the truth's sd, where the problem
     knows its moments and the setting samples it. Of a run with a diverged chain all else is nan. With two seeds or more
     each has a mean over the seeds that are not nan, ``mean_over_seeds``, …, and its standard error,
-    ``mean_standard_error``, …. Coordinates that a problem does not have are nan. They are labelled by their names where
-    all problems have the same ones (``names`` of a Target), else by their numbers.
+    ``mean_standard_error``, …. Coordinates that a problem does not have are nan. Labels of
+    ``coordinate``: the names (of a Target) where all problems have the same and they are of positions, else numbers.
     measure: function run → mapping name → number or array, whose values become variables; names and shapes must be the
     same for all runs. It may be called by several threads at a time, and is not for runs with a diverged chain.
 

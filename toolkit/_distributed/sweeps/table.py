@@ -140,12 +140,12 @@ def dataset_of(request: SweepRequest, axes: Axes, variables: Variables) -> "xarr
     return xarray.Dataset(data, coordinates, attributes_of(request, axes))
 
 
-def coordinate_labels(request: SweepRequest) -> Array:
+def coordinate_labels(request: SweepRequest) -> NDArray[Any]:
     """The coordinates' names where all problems have the same for their positions; else their numbers."""
     named = [problem._named() for problem in request.problems]
     names = {None if each is None or each.values is not None else each.names for each in named}
-    (first,) = names if len(names) == 1 else (None,)
-    return np.arange(max(problem.target.dim for problem in request.problems)) if first is None else np.array(first)
+    shared = names.pop() if len(names) == 1 else None
+    return np.arange(max(problem.target.dim for problem in request.problems)) if shared is None else np.array(shared)
 
 
 def attributes_of(request: SweepRequest, axes: Axes) -> dict[str, Any]:

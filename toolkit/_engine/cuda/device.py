@@ -46,6 +46,8 @@ def check_numpy() -> None:
     """Raise CudaError where numba-cuda needs a function that NumPy no longer has, as 0.30 does of NumPy 2.5."""
     try:
         import numba.cuda.cudaimpl  # noqa: F401  # which the first compilation imports
+    except ImportError:  # a later numba-cuda has it elsewhere
+        return
     except AttributeError as error:
         raise CudaError(
             f'backend "cuda" needs a numba-cuda that runs with NumPy {np.__version__} ({error}), or an older NumPy: '

@@ -425,8 +425,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
 
 # Compilation: once for all runs that differ only in the kernel's arguments; cached on disk.
 
-# Twice as many threads as with all 255 registers hide the latency of instructions. On an H200 a thread of one or two
-# replicas gained 10 to 21 %, what it spills included; one of five replicas lost 14 % (docs/cuda.md).
+# At most 128 registers, so that a multiprocessor holds 512 threads, not 256. On an H200 r2SGLD gained 10 % and TACT-HMC
+# 21 %, although they spill; ICSGLD, of five replicas, lost 11 to 19 % (docs/cuda.md).
 MOST_REGISTERS, FEW_REPLICAS = 128, 2
 
 
