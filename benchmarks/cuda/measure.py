@@ -9,8 +9,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from benchmarks.runner import rounds
 from toolkit import Run, accumulators, sample
 from toolkit._engine.job import Job, make_job
@@ -74,10 +72,10 @@ def steps_for(
     """
     if plan.is_dry:
         return 2 * THIN
-    replicas = len(np.atleast_1d(case.sampler.step_sizes))
     most = 2**22
     if keeps == "draws":
-        most = max(THIN, MOST_BYTES * THIN // (8 * replicas * as_problem(case.problem).target.dim * n_chains))
+        numbers = n_chains * case.sampler.n_replicas * as_problem(case.problem).target.dim
+        most = max(THIN, MOST_BYTES * THIN // (8 * numbers))
     per_step = n_chains * case.sampler.gradients_per_step
     first = min(most, max(256, THIN * int(0.8 * plan.seconds * known_rate / per_step / THIN)))
     if not known_rate:
@@ -92,9 +90,9 @@ def rounds_of(plan: Plan, **timed: Callable[[], float]) -> dict[str, list[float]
     return rounds.interleaved(plan.rounds, timed)
 
 
-def job_of(case: Case) -> Job:
-    """The checked arguments of a run of one chain, for what is read off a kernel."""
-    return make_job(case.problem, case.sampler, n_steps=1000, seed=0, thin=1000, init=case.init)
+def job_of(case: Case, **options: Any) -> Job:
+    """The checked arguments of a run, of one chain unless ``options`` say more, for what is read off a kernel."""
+    return make_job(case.problem, case.sampler, n_steps=1000, seed=0, thin=1000, init=case.init, **options)
 
 
 def side_by_side(work: Sequence[tuple[Any, ...]]) -> list[Any]:

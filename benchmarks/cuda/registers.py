@@ -8,17 +8,18 @@ import time
 
 import numpy as np
 
+from benchmarks.runner import rounds
 from benchmarks.runner.tables import Table
 from toolkit._engine.cuda import device, kernel
 from toolkit._engine.cuda.engine import DeviceEngine
 from toolkit._engine.cuda.transfers import Piece
-from toolkit._engine.job import make_job
 
 from .cases import MAKERS, case_of
-from .measure import Plan, run, side_by_side
+from .measure import Plan, job_of, run, side_by_side
 
 CAPS = (None, 168, 128, 96)
 BLOCKS = (32, 64, 128)
+MOST_STEPS = 2**22  # of a launch
 
 
 class Kernel:
@@ -26,17 +27,7 @@ class Kernel:
 
     def __init__(self, name: str, n_chains: int) -> None:
         case = case_of(name)
-        job = make_job(
-            case.problem,
-            case.sampler,
-            n_steps=1000,
-            n_chains=n_chains,
-            seed=1,
-            thin=1000,
-            init=case.init,
-            backend="cuda",
-        )
-        self._engine, self._next = DeviceEngine(job, False, {}), 1
+        self._engine, self._next = DeviceEngine(job_of(case, n_chains=n_chains, backend="cuda"), False, {}), 1
         self._engine._state.send()
         self._gradients = n_chains * case.sampler.gradients_per_step
 
@@ -83,8 +74,8 @@ def main(plan: Plan) -> None:
                 continue
             limit_registers(most)
             here, n_steps = Kernel(name, n_chains), 20
-            while not plan.is_dry and here.rate(n_steps)[1] < 0.4 * plan.seconds:
-                n_steps *= 2
+            if not plan.is_dry:
+                n_steps = rounds.steps_for(lambda n, here=here: here.rate(n)[1], plan.seconds, MOST_STEPS, n_steps)
             cells = []
             for size in BLOCKS:
                 device.BLOCK = device.SMALL_BLOCK = size

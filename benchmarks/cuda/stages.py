@@ -8,8 +8,6 @@ import importlib
 import time
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.runner.suites import CUDA, STAGE, first_line
 from toolkit._engine.cuda import device
 
@@ -17,6 +15,13 @@ from .cases import MAKERS
 from .measure import WHAT, Plan
 
 STAGES = {name: table.module for name, table in CUDA.items() if table.kind == STAGE}
+
+
+def at_least_1(text: str) -> int:
+    """A number of the command line. Raises ArgumentTypeError below 1."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -28,9 +33,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; none: all, so")
     parser.add_argument("--cases", nargs="+", choices=MAKERS, default=list(MAKERS))
-    parser.add_argument("--chains", nargs="+", type=int, help="so many instead of 10³ to 10⁷")
+    parser.add_argument("--chains", nargs="+", type=at_least_1, help="so many instead of 10³ to 10⁷")
     parser.add_argument("--kept", nargs="+", choices=WHAT, default=list(WHAT))
-    parser.add_argument("--rounds", type=int, help="so many instead of 5")
+    parser.add_argument("--rounds", type=at_least_1, help="so many instead of 5")
     parser.add_argument("--small", action="store_true", help="10³ to 10⁵ chains, 3 rounds")
     parser.add_argument("--tiny", action="store_true", help="few chains and steps, on the device")
     parser.add_argument("--dry", action="store_true", help="the same without a device, to try the script itself")
@@ -39,10 +44,6 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     given = parser.parse_args(arguments)
     if unknown := set(given.stages) - set(STAGES):
         parser.error(f"stages must be of {', '.join(STAGES)}, got {sorted(unknown)}")
-    for name in ("chains", "rounds"):
-        numbers = np.atleast_1d(getattr(given, name) or 1)
-        if (numbers < 1).any() or getattr(given, name) == 0:
-            parser.error(f"--{name} must be at least 1, got {getattr(given, name)}")
     return given
 
 
