@@ -23,9 +23,9 @@ def exact_moves():
     """The proposals of exact moves."""
     from toolkit._compiler.decorators import compile_part
     from toolkit._engine.metropolis_step import propose
-    from toolkit._engine.state import PROPOSE
+    from toolkit._engine.state import PHASE
 
-    compile_part(propose, PROPOSE, packed=True, from_python=False)
+    compile_part(propose, PHASE, packed=True, from_python=False)
 
 
 def adaptive_solver():

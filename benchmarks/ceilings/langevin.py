@@ -7,7 +7,7 @@ import numpy as np
 from numba import uint64
 
 from toolkit._compiler.decorators import inlined
-from toolkit._engine.loop import PROBE_LENGTH
+from toolkit._engine.phases import PROBE_LENGTH
 from toolkit.maths.elementary import fma, select
 from toolkit.maths.philox import MOVE, PROBE, box_muller, uniform_pair
 from toolkit.schedules import cosine_cycles

@@ -18,10 +18,9 @@ from toolkit._engine.cuda.compiling import interpreted
 from toolkit._engine.cuda.float32 import twin
 from toolkit._engine.cuda.kernel import INTERPRETED
 from toolkit._engine.loop import advance
-from toolkit._engine.metropolis_step import propose, propose_nothing
 from toolkit._engine.settings import engine_numbers, parts_of, tempering_parameters
-from toolkit._engine.state import Constants, Layout, Steps, make_blocks
-from toolkit.boundaries.convex import everywhere_inside, no_domain
+from toolkit._engine.state import Constants, Layout, Parts, Steps, make_blocks
+from toolkit.boundaries.convex import no_domain
 from toolkit.maths import elementary, special
 
 from .laws import NORMAL, second_moment
@@ -42,15 +41,13 @@ class TwinEngine:
     def __init__(self, asked: Any, wants_draws: bool, states: Any) -> None:
         problem, sampler = asked.problem, asked.sampler
         tempering = tempering_parameters(asked)
-        leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
-        locate = lazily(
-            everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind)
-        )
-        parts = (own, twin(sampler.dynamics.move), locate, twin(parts_of(asked).temper), twin(leaps))
-        # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
-        self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)
+        parts = parts_of(asked)
+        # As in the simulator the loop and its phases are Python's, and only what they call is compiled, for seconds.
+        phases = (interpreted(twin(phase), INTERPRETED) for phase in parts.phases)
+        called = Parts(parts.tempering, own, twin(parts.move), lazily(parts.locate), twin(parts.temper), *phases)
+        self._call = functools.partial(interpreted(twin(advance), INTERPRETED), called)
         domain = problem.domain or no_domain(target.dim)
         numbers = engine_numbers(asked)
         self._constants = Constants(

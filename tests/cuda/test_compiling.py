@@ -10,7 +10,6 @@ import pytest
 
 from targets import mixtures
 from toolkit import samplers
-from toolkit._engine.metropolis_step import propose_nothing
 from toolkit.tempering import Partition
 from toolkit.tempering.interface import no_tempering
 
@@ -93,14 +92,16 @@ def test_kernels_of_few_replicas_take_few_registers(monkeypatch):
 def test_the_stamp_knows_parts_sizes_and_features():
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
     from toolkit._engine.cuda.kernel import Kinds, Shape, kernel_stamp
-    from toolkit._engine.settings import Parts, compile_time_constants
-    from toolkit._engine.state import Numbers
+    from toolkit._engine.phases import no_phase
+    from toolkit._engine.settings import compile_time_constants
+    from toolkit._engine.state import Numbers, Parts
 
     target, other = mixtures.cosine25(), mixtures.gaussian_grid25()
     numbers = Numbers(*[0] * len(Numbers._fields))
     shape = Shape(*[0] * len(Shape._fields))
     dynamics = samplers.sgld(1e-3).dynamics
-    parts = Parts(target.energy_gradient, dynamics.move, no_tempering, no_tempering, propose_nothing)
+    phases = [no_phase] * (len(Parts._fields) - 5)
+    parts = Parts(0, target.energy_gradient, dynamics.move, no_tempering, no_tempering, *phases)
 
     def stamp(parts=parts, shape=shape, numbers=numbers, kinds=Kinds()):
         return kernel_stamp(parts, shape, compile_time_constants(numbers), kinds)

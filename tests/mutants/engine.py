@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant(
         "fused: the target is not in the stamp",
         "toolkit/_engine/fused.py",
-        "for part in (*parts, advance)]",
-        "for part in (*parts[1:], advance)]",
+        "for part in (*parts.functions, advance)]",
+        "for part in (*parts.functions[1:], advance)]",
         "tests/toolkit/engine/test_fused.py -k engines_of_their_own",
     ),
     Mutant(
@@ -118,15 +118,15 @@ MUTANTS = [
     Mutant(
         "engine: moves are not told that a schedule changes the step size",
         "toolkit/_engine/loop.py",
-        "call_part(move, at_move, changes)",
-        "call_part(move, at_move, k == 0)",
+        "call_part(parts.move, at_move, changes)",
+        "call_part(parts.move, at_move, k == 0)",
         "tests/toolkit/test_schedules.py tests/toolkit/engine/test_loop.py",
     ),
     Mutant(
         "engine: a lane that diverges is noticed, and not put back",
         "toolkit/_engine/loop.py",
-        "    if n_frozen > 0:",
-        "    if n_frozen > alive.size:",
+        "    return n_frozen > 0",
+        "    return n_frozen > energy.size",
         "tests/toolkit/engine/test_driver.py",
     ),
     Mutant(
@@ -145,16 +145,16 @@ MUTANTS = [
     ),
     Mutant(
         "gradient noise is the move's noise",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "uint64(GRADIENT_NOISE), int64(1), place)",
         "uint64(MOVE), int64(0), place)",
         "tests/toolkit/engine/test_loop.py tests/toolkit/dynamics/test_overdamped.py",
     ),
     Mutant(
         "gradient noise left out",
-        "toolkit/_engine/loop.py",
-        "add_noise(gradient, numbers.gradient_noise, noise)",
-        "add_noise(gradient, 0.0, noise)",
+        "toolkit/_engine/phases.py",
+        "add_noise(state.gradient, numbers.gradient_noise, state.noise)",
+        "add_noise(state.gradient, 0.0, state.noise)",
         "tests/toolkit/dynamics/test_overdamped.py",
     ),
     Mutant(
@@ -166,21 +166,21 @@ MUTANTS = [
     ),
     Mutant(
         "curvature: step length forgotten",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "/ (probe[d, lane] - position[d, lane])",
         "/ abs(probe[d, lane] - position[d, lane])",
         "tests/toolkit/dynamics/test_preconditioned.py",
     ),
     Mutant(
         "Metropolis: energy of a failed proposal taken over",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])",
         "energy[lane] = potential[lane]",
         "tests/toolkit/dynamics/test_metropolis.py",
     ),
     Mutant(
         "Metropolis: gradient from outside taken over",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "select(outside[lane] != 0.0, 0.0, moved[lane])",
         "moved[lane]",
         "tests/toolkit/dynamics/test_metropolis.py",
@@ -194,14 +194,14 @@ MUTANTS = [
     ),
     Mutant(
         "acceptance: moves taken back at a wall are accepted ones",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)",
         "state.accepted[lane] -= int64(0)",
         "tests/toolkit/dynamics/test_metropolis.py -k no_accepted",
     ),
     Mutant(
         "contour: weights without ζ",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "exp(zeta * log_weight[lane])",
         "exp(log_weight[lane])",
         "tests/toolkit/tempering/test_contour_laws.py",
@@ -327,7 +327,7 @@ MUTANTS = [
     ),
     Mutant(
         "probe without its scale",
-        "toolkit/_engine/loop.py",
+        "toolkit/_engine/phases.py",
         "length = s * select(",
         "length = select(",
         "tests/toolkit/samplers/test_scale.py",

@@ -23,7 +23,7 @@
 SWAPPED, ENERGY_DIFFERENCE, FIRST_RUNG = WEIGHT, POTENTIAL, PLACE  # replica exchange; ``exchange.RUNG_ROWS`` rows
 KERNEL, BANDWIDTH = WEIGHT, POTENTIAL  # Stein's particles
 FIRST_NORMAL = PLACE  # continuous tempering: two rows
-# The Metropolis test; the next step reads these rows at its start (``metropolis_step.use_trajectory_end``).
+# The Metropolis test; the next step reads these rows at its start (``phases.use_trajectory_end``).
 ACCEPTED, UNIFORM = WEIGHT, PROPOSED
 
 # Rows of ``State.masses`` with contour: θ of the bin, later its logarithm; θ of the bin below; the step ω c of a lane;

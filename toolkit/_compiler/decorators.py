@@ -5,6 +5,7 @@ compiled functions it calls, their code, and the values they read (``disk_cache`
 """
 
 import contextlib
+import ctypes
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,14 @@ class PartPointer(FunctionPointer):
     """A part with its packed entry point, as an argument of the engine."""
 
     address_of = staticmethod(packed_address)
+
+
+class NoPart(FunctionPointer):
+    """Stands for a part of type ``kind`` that a run does not have: the address of a C function that does nothing."""
+
+    def __init__(self, kind: types.FunctionType) -> None:
+        self._signature, self.type = kind.signature, kind
+        self._address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
 
 
 @typeof_impl.register(FunctionPointer)

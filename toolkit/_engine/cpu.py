@@ -10,23 +10,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from .._compiler.block_rows import NOISY_ENERGY
-from .._compiler.decorators import PartPointer, compile_part
-from .._compiler.signatures import DOMAIN
-from ..boundaries.convex import no_domain
+from .._compiler.decorators import NoPart, PartPointer, compile_part
+from ..boundaries.convex import everywhere_inside, no_domain
+from ..dynamics.metropolis import no_move
 from ..schedules import Factors
+from ..tempering.interface import no_tempering
 from .fused import can_be_fused, fused_engines, specifications
 from .loop import advance
+from .phases import no_phase
 from .settings import engine_numbers, parts_of, tempering_parameters
 from .state import (
     ADVANCE,
-    PROPOSE,
-    TEMPER,
+    PARTS,
     Block,
     Constants,
     Outputs,
+    Parts,
     State,
     Steps,
     make_blocks,
@@ -186,21 +189,36 @@ class GeneralEngine(NamedTuple):
     advance: Callable[..., None]
 
 
+# Parts that do nothing, and are never called.
+NOTHING = (no_move, everywhere_inside, no_tempering, no_phase)
+
+
 def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngine:
-    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments.
+    """``loop.advance``, compiled once for all runs, with this run's parts as its first argument.
 
     last: of the same sampler; it is returned where its parts are the same.
     """
-    parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
-    target = job.problem.target.compiled()
+    parts, problem, dynamics = parts_of(job), job.problem, job.sampler.dynamics
+    target = problem.target.compiled()
     if last is not None and last.target is target and last.locate is parts.locate:
         return last
-    temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
-    propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
-    locate = domain.locate if parts.locate is domain.locate.py_func else compile_part(parts.locate, DOMAIN, packed=True)
-    compiled = (target, job.sampler.dynamics.compiled(), locate, temper, propose)
-    run = functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
-    return GeneralEngine(target, parts.locate, run)
+    compiled = {parts.target: target}
+    if problem.domain is not None and parts.locate is problem.domain.locate.py_func:
+        compiled[parts.locate] = problem.domain.locate
+    if parts.move not in NOTHING:
+        compiled[parts.move] = dynamics.compiled()
+    kinds = zip(parts.functions, PARTS.types[1:], strict=True)
+    called = Parts(parts.tempering, *(pointer_to(part, kind, compiled) for part, kind in kinds))
+    return GeneralEngine(target, parts.locate, functools.partial(compile_part(advance, ADVANCE), called))
+
+
+def pointer_to(part: Callable[..., None], kind: types.FunctionType, compiled: dict[Callable[..., None], Any]) -> Any:
+    """A part of the type ``kind`` as the engine takes it; compiled: those that are already."""
+    if part in NOTHING:
+        return NoPart(kind)
+    if part not in compiled:
+        compiled[part] = compile_part(part, kind.signature, packed=True, from_python=False)
+    return PartPointer(compiled[part])
 
 
 def take_tasks(queue: deque[Task]) -> Iterator[Task]:

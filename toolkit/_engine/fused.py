@@ -26,8 +26,8 @@ from .._compiler.disk_cache import cache_stamp, own_stamp
 from .._compiler.lowering import FrugalLibrary, WideLower, compiler_with, forget_source, with_own_engine
 from .._compiler.per_function import cached_per_function
 from .loop import advance
-from .settings import Parts, compile_time_constants, parts_of
-from .state import ADVANCE, Block, Constants, Numbers
+from .settings import compile_time_constants, parts_of
+from .state import ADVANCE, Block, Constants, Numbers, Parts
 
 if TYPE_CHECKING:
     from .job import Job
@@ -257,7 +257,7 @@ def dispatcher_of(function: Callable[..., None], compiler: Any, cache: Any) -> A
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=compiler)(function)
     if cache is not None:
         dispatcher._cache = cache
-    dispatcher.compile(types.void(*ADVANCE.args[len(Parts._fields) :]))
+    dispatcher.compile(types.void(*ADVANCE.args[1:]))
     dispatcher.disable_compile()
     forget_source(dispatcher)
     return dispatcher
@@ -265,13 +265,15 @@ def dispatcher_of(function: Callable[..., None], compiler: Any, cache: Any) -> A
 
 def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
     """The fused engine, uncompiled."""
-    run, (target_part, move, locate, temper, propose) = as_internal(advance), map(as_internal, parts)
-    call = call_reporting(target_part)
+    run, internal = as_internal(advance), Parts(parts.tempering, *map(as_internal, parts.functions))
+    call = call_reporting(internal.target)
     load_state, store_state, set_constants = make_views(shapes, constants)
 
     @kernel
     def target(position, energy, gradient, parameters, scratch):
         call((position, energy, gradient, parameters, scratch))
+
+    called = internal._replace(target=target)
 
     def advance_fused(state, constants, steps):
         local_state = load_state(state)
@@ -279,7 +281,7 @@ def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callab
             set_constants(constants.numbers), constants.target, constants.move, constants.tempering,
             constants.float_table, constants.int_table,
         )  # fmt: skip
-        run(target, move, locate, temper, propose, local_state, local_constants, steps)
+        run(called, local_state, local_constants, steps)
         store_state(local_state, state)
 
     return advance_fused
@@ -300,10 +302,10 @@ def cache_on_disk(function: Callable[..., None], stamp: str) -> OwnCache | None:
 
 def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> tuple[str | None, bool]:
     """Hash of all that a fused engine depends on, None where not all is known; whether all parts are packages'."""
-    stamps = [cache_stamp(part) for part in (*parts, advance)]
+    stamps = [cache_stamp(part) for part in (*parts.functions, advance)]
     is_shared = None not in stamps
     if not is_shared:
-        stamps = [stamp or own_stamp(part) for stamp, part in zip(stamps, (*parts, advance), strict=True)]
+        stamps = [stamp or own_stamp(part) for stamp, part in zip(stamps, (*parts.functions, advance), strict=True)]
         if None in stamps:
             return None, False
     made_for = (stamps, shapes, [float(number) for number in constants])

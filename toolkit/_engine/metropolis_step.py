@@ -1,6 +1,5 @@
 """A Metropolis step for the tempered energy."""
 
-from .._compiler.argument_pack import pack_arguments
 from .._compiler.block_rows import (
     ACCEPTED,
     CONTINUOUS,
@@ -9,7 +8,6 @@ from .._compiler.block_rows import (
     LAMBDA,
     LENGTH,
     LOG_PSI,
-    OUTSIDE,
     POTENTIAL,
     PROPOSED,
     TEMPERATURE,
@@ -19,23 +17,14 @@ from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick
 from ..maths.elementary import fma
 from ..tempering.contour_tempering import ZETA, find_multipliers
 from ..tempering.interface import scale_gradients
-from .loop import Evaluated, evaluate, reuses_trajectory_end
+from .phases import Evaluated, evaluate, reuses_trajectory_end
 
 
-def propose_nothing(state, constants, target, locate, step, changes):
-    """Does nothing: for dynamics without a Metropolis test."""
-    return
-
-
-def propose(state, constants, target, locate, step, changes):
+def propose(state, constants, steps, callees, step, changes):
     """A trajectory of leapfrog steps and its Metropolis test, for the law of the tempered energy."""
     rows, numbers, tempering_parameters = state.rows, constants.numbers, constants.tempering
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
-    at_target = pack_arguments(target, (state.position, potential, state.gradient, constants.target, state.scratch))
-    at_locate = pack_arguments(
-        locate, (state.position, state.mirror_point, rows[OUTSIDE], constants.float_table, constants.int_table)
-    )
     ends = Evaluated(state.position, potential, state.gradient)
     temper_potential(energy, state, numbers, tempering_parameters)
     begin_trajectory(state, numbers.is_mala, reuses_trajectory_end(numbers), changes)
@@ -45,7 +34,7 @@ def propose(state, constants, target, locate, step, changes):
     for leapfrog in range(leapfrogs):
         if leapfrog > 0:
             kick_and_drift(state.position, state.momentum, state.gradient, length, state.scale)
-        evaluate(target, at_target, locate, at_locate, ends, state, numbers)
+        evaluate(callees.target, callees.at_end, callees.locate, callees.at_locate, ends, state, numbers)
         if numbers.tempering == CONTOUR:
             find_multipliers(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])

@@ -1,41 +1,59 @@
 """A run's functions, numbers and tempering parameters, as engines take them."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.binding import bound
-from .._compiler.block_rows import NO_TEMPERING
+from .._compiler.block_rows import CONTINUOUS, CONTOUR, NO_TEMPERING
 from ..boundaries.convex import everywhere_inside
 from ..tempering.interface import no_tempering
-from .metropolis_step import propose, propose_nothing
-from .state import Numbers
+from .metropolis_step import propose
+from .phases import (
+    add_gradient_noise,
+    confine,
+    estimate_curvature,
+    freeze_diverged,
+    no_phase,
+    penalise,
+    read_energies,
+    record_draw_statistics,
+    record_traces,
+    record_weights,
+    start_momenta,
+    use_trajectory_end,
+)
+from .state import Numbers, Parts
 
 if TYPE_CHECKING:
     from .job import Job
 
 
-class Parts(NamedTuple):
-    """The uncompiled functions of a run, which are the key of what is compiled for it."""
-
-    target: Callable[..., None]
-    move: Callable[..., None]
-    locate: Callable[..., None]
-    temper: Callable[..., None]
-    propose: Callable[..., None]
-
-
 def parts_of(job: "Job") -> Parts:
     """The functions of a run."""
     problem, sampler = job.problem, job.sampler
+    dynamics, tempering, numbers = sampler.dynamics, sampler.tempering, engine_numbers(job)
+    has_walls = numbers.max_bounces > 0 or numbers.rejects
+    reads_energies = numbers.tempering in (CONTOUR, CONTINUOUS)
     return Parts(
+        numbers.tempering,
         bound(problem.target.energy_gradient),
-        bound(sampler.dynamics.move),
+        bound(dynamics.move),
         everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind),
-        no_tempering if sampler.tempering is None else bound(sampler.tempering.step),
-        propose if sampler.dynamics.leapfrogs else propose_nothing,
+        no_tempering if tempering is None else bound(tempering.step),
+        propose=propose if dynamics.leapfrogs else no_phase,
+        penalise=penalise if numbers.penalty > 0.0 else no_phase,
+        add_gradient_noise=add_gradient_noise if numbers.gradient_noise > 0.0 else no_phase,
+        start_momenta=start_momenta if dynamics.has_momentum else no_phase,
+        use_trajectory_end=use_trajectory_end if dynamics.leapfrogs else no_phase,
+        read_energies=read_energies if reads_energies else no_phase,
+        record_weights=record_weights if numbers.keeps_weights else no_phase,
+        estimate_curvature=estimate_curvature if numbers.needs_curvature else no_phase,
+        confine=confine if has_walls else no_phase,
+        record_statistics=record_draw_statistics if numbers.keeps_statistics else no_phase,
+        record_trace=record_traces if numbers.keeps_trace else no_phase,
+        freeze_diverged=freeze_diverged,
     )
 
 

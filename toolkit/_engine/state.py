@@ -1,7 +1,7 @@
 """The engine's state, its constants, and the arrays that it fills."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -152,20 +152,62 @@ class Steps(NamedTuple):
 
 CONTINUOUS_STATE, STATE, NUMBERS = s.tuple_type(ContinuousState), s.tuple_type(State), s.tuple_type(Numbers)
 CONSTANTS, STEPS = s.tuple_type(Constants), s.tuple_type(Steps)
+TARGET_POINTER, DOMAIN_POINTER = types.FunctionType(s.TARGET), types.FunctionType(s.DOMAIN)
+
+
+class Callees(NamedTuple):
+    """What phases call, and its packed arguments (``argument_pack``)."""
+
+    at_end: Annotated[Any, types.voidptr]  # the target at a trajectory's end: the energy is the row POTENTIAL
+    at_probe: Annotated[Any, types.voidptr]  # the target at the probe, which is ``previous``
+    at_locate: Annotated[Any, types.voidptr]
+    at_locate_of_probe: Annotated[Any, types.voidptr]
+    target: Annotated[Any, TARGET_POINTER]  # functions come last: Numba warns of tuples that begin with one
+    locate: Annotated[Any, DOMAIN_POINTER]
+
+
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
-PROPOSE = types.void(
-    STATE, CONSTANTS, types.FunctionType(s.TARGET), types.FunctionType(s.DOMAIN), types.int64, types.int64
-)
-ADVANCE = types.void(
-    types.FunctionType(s.TARGET),
-    types.FunctionType(s.DYNAMICS),
-    types.FunctionType(s.DOMAIN),
-    types.FunctionType(TEMPER),
-    types.FunctionType(PROPOSE),
-    STATE,
-    CONSTANTS,
-    STEPS,
-)
+PHASE = types.void(STATE, CONSTANTS, STEPS, s.tuple_type(Callees), types.int64, types.int64)
+PHASE_POINTER = types.FunctionType(PHASE)
+
+
+class Parts(NamedTuple):
+    """The functions of a run, after the kind of its tempering. Uncompiled, they are the key of what is compiled for it.
+
+    Those after ``temper`` are phases, with the arguments of ``phases.no_phase``, which stands for what a run lacks.
+    """
+
+    tempering: int  # leads, because Numba warns of tuples that begin with a function
+    target: Annotated[Any, TARGET_POINTER]
+    move: Annotated[Any, types.FunctionType(s.DYNAMICS)]
+    locate: Annotated[Any, DOMAIN_POINTER]
+    temper: Annotated[Any, types.FunctionType(TEMPER)]
+    propose: Annotated[Any, PHASE_POINTER]
+    penalise: Annotated[Any, PHASE_POINTER]
+    add_gradient_noise: Annotated[Any, PHASE_POINTER]
+    start_momenta: Annotated[Any, PHASE_POINTER]
+    use_trajectory_end: Annotated[Any, PHASE_POINTER]
+    read_energies: Annotated[Any, PHASE_POINTER]
+    record_weights: Annotated[Any, PHASE_POINTER]
+    estimate_curvature: Annotated[Any, PHASE_POINTER]
+    confine: Annotated[Any, PHASE_POINTER]
+    record_statistics: Annotated[Any, PHASE_POINTER]
+    record_trace: Annotated[Any, PHASE_POINTER]
+    freeze_diverged: Annotated[Any, PHASE_POINTER]
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        """All of them."""
+        return self[1:]
+
+    @property
+    def phases(self) -> tuple[Any, ...]:
+        """Those that are phases."""
+        return self[5:]
+
+
+PARTS = s.tuple_type(Parts)
+ADVANCE = types.void(PARTS, STATE, CONSTANTS, STEPS)
 
 
 # Blocks: groups of chains, with their state.

@@ -40,8 +40,7 @@ from .fused import (
     specifications,
 )
 from .loop import advance
-from .settings import Parts
-from .state import Block, Numbers
+from .state import Block, Numbers, Parts
 
 if TYPE_CHECKING:
     from .job import Job
@@ -282,7 +281,7 @@ def start_compilation(wanted: Specifications) -> Compilation | None:
     parts = next(iter(wanted.values())).parts
     rest = [(one.shapes, one.constants) for one in wanted.values()]
     try:
-        request = pickle.dumps((digest, tuple(map(portable, parts)), rest))
+        request = pickle.dumps((digest, (parts.tempering, *map(portable, parts.functions)), rest))
         return Compilation(digest, request) if len(request) <= MOST_BYTES else None
     except Exception:  # a function that cannot be pickled, for which pickle can raise nearly any exception; no process
         return None
@@ -292,7 +291,7 @@ def digest_of(wanted: Iterable[Specification]) -> str | None:
     """Hash of all that a compiler reads of these engines, as it is in memory; None where that cannot be known."""
     texts: list[Any] = [MADE_BY]
     for parts, shapes, constants in wanted:
-        stamps = [content_stamp(part) for part in (*parts, advance)]
+        stamps = [content_stamp(part) for part in (*parts.functions, advance)]
         if None in stamps:
             return None
         texts.append((stamps, shapes, [float(number) for number in constants]))

@@ -369,4 +369,4 @@ def everywhere_inside(position, mirror_point, outside, floats, ints):
 
 def no_domain(dim: int) -> Domain:
     """All of space."""
-    return Domain("all of space", dim, everywhere_inside, np.zeros(0), np.zeros(0, np.int32)).compiled()
+    return Domain("all of space", dim, everywhere_inside, np.zeros(0), np.zeros(0, np.int32))

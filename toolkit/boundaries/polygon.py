@@ -232,15 +232,17 @@ def list_pieces(floats: Any, n_edges: Any, n_pieces: Any) -> Any:
     table[SIDE], table[N_EDGES], table[ALL_PIECES] = side, n_edges, used
     listed = np.empty((LEVELS + 2, n_pieces), np.int32)
     counts = np.zeros(LEVELS + 2, np.int64)
-    listed[0], counts[0] = np.arange(n_pieces), n_pieces
-    table[used], table[used + 1 :] = n_pieces, listed[0]
+    counts[0], table[used] = n_pieces, n_pieces
+    for n in range(n_pieces):  # loops: of assigning arrays to slices Numba compiles messages for seconds
+        listed[0, n] = n
+        table[used + 1 + n] = n
     used = table.size
     lowest = np.empty(n_pieces)
     stack = np.zeros((4 * LEVELS + 4, 3), np.int64)
     height = 1
     while height > 0:
         height -= 1
-        level, i, j = stack[height]
+        level, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
         size = side / floats[SCALE] / (1 << level)
         x, y = floats[CORNER_X] + (i + 0.5) * size, floats[CORNER_Y] + (j + 0.5) * size
         reach = size * math.sqrt(0.5) * (1.0 + 1e-9)
@@ -266,11 +268,13 @@ def list_pieces(floats: Any, n_edges: Any, n_pieces: Any) -> Any:
             continue
         if used + kept + 1 > table.size:
             longer = np.empty(2 * table.size + kept, np.int32)
-            longer[:used] = table[:used]
+            for n in range(used):
+                longer[n] = table[n]
             table = longer
         table[CELLS + j * side + i] = used
         table[used] = kept
-        table[used + 1 : used + 1 + kept] = listed[level + 1, :kept]
+        for n in range(kept):
+            table[used + 1 + n] = listed[level + 1, n]
         used += kept + 1
     return table, used
 

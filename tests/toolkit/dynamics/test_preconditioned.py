@@ -9,7 +9,7 @@ from tests.support.laws import SIGMAS, deviation, evaluations_per_step, gaussian
 from toolkit import sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
-from toolkit._engine import loop
+from toolkit._engine import phases
 
 NORMAL = gaussian(1.0)
 CHAINS = 2048
@@ -113,18 +113,18 @@ def estimates(precision, seed, n=20_000):
         position, probe, noise, sizes, np.ones(dim)
     )
     away = np.abs(probe - position)
-    np.testing.assert_allclose(away, np.broadcast_to(loop.PROBE_LENGTH * sizes, away.shape), rtol=1e-7)
+    np.testing.assert_allclose(away, np.broadcast_to(phases.PROBE_LENGTH * sizes, away.shape), rtol=1e-7)
     gradient, curvature = precision @ position, precision @ probe
     compile_part(divide_differences, types.void(matrix, matrix, matrix, matrix))(position, probe, gradient, curvature)
     return curvature
 
 
 def set_probe(position, probe, noise, sizes, scale):
-    loop.set_probe(position, probe, noise, sizes, scale)
+    phases.set_probe(position, probe, noise, sizes, scale)
 
 
 def divide_differences(position, probe, gradient, curvature):
-    loop.divide_differences(position, probe, gradient, curvature)
+    phases.divide_differences(position, probe, gradient, curvature)
 
 
 def test_the_curvature_is_exact_for_a_diagonal_hessian_and_unbiased_for_any():

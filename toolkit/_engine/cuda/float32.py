@@ -24,7 +24,7 @@ from ...dynamics import preconditioned
 from ...errors import shown
 from ...maths import elementary, medians, philox, special
 from ...tempering import continuous, contour_tempering, exchange, stein_particles
-from .. import loop
+from .. import phases
 from . import float32_maths
 
 Function = python_types.FunctionType
@@ -34,7 +34,7 @@ KEPT = {
     contour_tempering.contour_multiplier, contour_tempering.update_theta, contour_tempering.initialise_bin,
     contour_tempering.nearest_visited,
     continuous.coupling, continuous.find_kicks, continuous.temper_continuously, continuous.push_and_learn,
-    loop.set_counters, exchange.estimate_corrections,
+    phases.set_counters, exchange.estimate_corrections,
 }  # fmt: skip
 FLOAT32_VERSIONS: dict[Any, Any] = {
     elementary.exp: float32_maths.exp,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..job import names_on_device
-from ..settings import Parts, compile_time_constants, engine_numbers, parts_of
-from ..state import Block, Layout, Numbers, make_blocks
+from ..settings import compile_time_constants, engine_numbers, parts_of
+from ..state import Block, Layout, Numbers, Parts, make_blocks
 from . import compiling
 from .compiling import Code
 from .kernel import Kinds, Shape, argument_types, chain_kernel

@@ -24,12 +24,13 @@ from ...tempering.continuous import KICKS, renew_momenta
 from ...tempering.contour_tempering import ContourState, find_multipliers, levels_of
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
-from ..loop import advance, find_non_finite, freeze_diverged, read_energies, record_energies, start_momenta
+from ..loop import advance, has_diverged
 from ..metropolis_step import temper_potential
 from ..noise_buffer import NoiseBuffer, fill_noise, refill_noise_buffer
+from ..phases import find_non_finite
 from ..recording import record_statistics, record_trace
-from ..settings import Parts, compile_time_constants
-from ..state import VISITED_RANGE, Constants, ContinuousState, Numbers, Outputs, State, Steps
+from ..settings import compile_time_constants
+from ..state import VISITED_RANGE, Constants, ContinuousState, Numbers, Outputs, Parts, State, Steps
 from .compiling import compile_kernel, device_function, interpreted
 from .device import SIMULATED, cuda
 from .float32 import twin
@@ -153,8 +154,8 @@ def second_of(a, b):
 
 # Functions that take the whole state, which the simulator would compile again for every new type of state.
 INTERPRETED = frozenset(map(stored_name, (
-    read_energies, record_energies, start_momenta, freeze_diverged, find_non_finite, record_statistics, record_trace,
-    find_multipliers, levels_of, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
+    has_diverged, find_non_finite, record_statistics, record_trace, find_multipliers, levels_of, scale_gradients,
+    renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
 )))  # fmt: skip
 
 
@@ -257,7 +258,9 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         part_for(real, parts.move),
         cached_device_function(parts.locate),
     )
-    run, temper, propose = (state_part(real, part) for part in (advance, parts.temper, parts.propose))
+    run = state_part(real, advance)
+    temper, *phases = (state_part(real, part) for part in (parts.temper, *parts.phases))
+    called = Parts(parts.tempering, target, move, locate, temper, *phases)
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
@@ -395,7 +398,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         steps = Steps(
             plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
         )  # fmt: skip
-        run(target, move, locate, temper, propose, state, constants, steps)
+        run(called, state, constants, steps)
         store_matrix(position, floats, at_position, thread)
         store_matrix(momentum, floats, at_momentum, thread)
         store_matrix(memory, floats, at_memory, thread)
@@ -472,7 +475,7 @@ def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> An
 
 def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
     """Hash of all that a kernel depends on; None where a part is defined in a script or notebook."""
-    stamps = [cache_stamp(part) for part in (*parts, advance)]
+    stamps = [cache_stamp(part) for part in (*parts.functions, advance)]
     valid_stamps = [stamp for stamp in stamps if stamp is not None]
     if len(valid_stamps) < len(stamps):
         return None

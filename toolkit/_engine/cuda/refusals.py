@@ -12,8 +12,7 @@ import numba
 from ..._compiler import signatures as s
 from ...errors import CudaWarning, package_root
 from ...problem.point_function import reason
-from ..settings import Parts
-from ..state import TEMPER, Numbers
+from ..state import TEMPER, Numbers, Parts
 from . import compiling
 from .compiling import Code, contracts
 from .kernel import Kinds, Shape, argument_types, compiled_chain_kernel
