@@ -16,7 +16,7 @@ from tests.support.machine_code import packed_instructions
 from tests.toolkit.maths import fit_polynomials
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
-from toolkit._engine import loop
+from toolkit._engine import phases
 from toolkit._engine.state import CONTINUOUS_STATE, NUMBERS, STATE
 from toolkit.boundaries import polygon, rules
 from toolkit.dynamics import gradient_descent, metropolis, overdamped, preconditioned, thermostat, underdamped
@@ -342,8 +342,8 @@ PHASES = {
     "kick and drift": (metropolis.kick_and_drift.py_func, types.void(*(MATRIX,) * 3, FLOATS, FLOATS)),
     "end of a trajectory": (metropolis.end_trajectory.py_func, types.void(MATRIX, MATRIX, *(FLOATS,) * 4)),
     "Metropolis test": (metropolis.accept.py_func, types.void(STATE, types.uint64, types.int64, types.boolean)),
-    "probe": (loop.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS, FLOATS)),
-    "curvature": (loop.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
+    "probe": (phases.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS, FLOATS)),
+    "curvature": (phases.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
     "Langevin": (overdamped.move_langevin, signatures.DYNAMICS),
     "preconditioned Langevin": (preconditioned.move_preconditioned, signatures.DYNAMICS),
     "descent": (gradient_descent.move_descent, signatures.DYNAMICS),
@@ -351,7 +351,7 @@ PHASES = {
     "Nosé–Hoover": (thermostat.move_nose_hoover, signatures.DYNAMICS),
     "Nosé–Hoover by coordinate": (thermostat.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
-        loop.restore_previous.py_func,
+        phases.restore_previous.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }

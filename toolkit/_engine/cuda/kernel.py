@@ -259,8 +259,11 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         cached_device_function(parts.locate),
     )
     run = state_part(real, advance)
-    temper, *phases = (state_part(real, part) for part in (parts.temper, *parts.phases))
-    called = Parts(parts.tempering, target, move, locate, temper, *phases)
+    # One by one: Numba finds the device's version of a function that is a name, not of one in a tuple.
+    (
+        temper, propose, penalise, add_gradient_noise, start_momenta, use_trajectory_end, read_energies,
+        record_weights, estimate_curvature, confine, record_draw_statistics, record_traces, freeze_diverged,
+    ) = (state_part(real, part) for part in (parts.temper, *parts.phases))  # fmt: skip
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
@@ -397,6 +400,11 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         )  # fmt: skip
         steps = Steps(
             plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
+        )  # fmt: skip
+        called = Parts(
+            tempering, target, move, locate, temper, propose, penalise, add_gradient_noise, start_momenta,
+            use_trajectory_end, read_energies, record_weights, estimate_curvature, confine, record_draw_statistics,
+            record_traces, freeze_diverged,
         )  # fmt: skip
         run(called, state, constants, steps)
         store_matrix(position, floats, at_position, thread)
