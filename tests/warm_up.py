@@ -19,13 +19,14 @@ def engine():
     compile_part(advance, ADVANCE)
 
 
-def exact_moves():
-    """The proposals of exact moves."""
+def phases(*names):
+    """Phases of the loop."""
     from toolkit._compiler.decorators import compile_part
-    from toolkit._engine.metropolis_step import propose
+    from toolkit._engine import metropolis_step, phases
     from toolkit._engine.state import PHASE
 
-    compile_part(propose, PHASE, packed=True, from_python=False)
+    for name in names:
+        compile_part(getattr(phases, name, None) or metropolis_step.propose, PHASE, packed=True, from_python=False)
 
 
 def adaptive_solver():
@@ -77,14 +78,19 @@ def walls():
 
 PARTS = {  # the longest first
     "engine": engine,
-    "exact moves": exact_moves,
+    "exact moves": partial(phases, "propose"),
     "adaptive solver": adaptive_solver,
     "replica exchange": partial(sampler, "resgld"),
     "polygons": polygons,
     "walls": walls,
     **{name: partial(sampler, name) for name in ("svgd", "csgld", "tact_hmc", "mala", "sgnht", "psgld", "sghmc")},
     "identification": identification,
-}
+    "phases of most runs": partial(phases, "freeze_diverged", "read_energies", "record_draw_statistics", "confine"),
+    "other phases": partial(
+        phases, "start_momenta", "use_trajectory_end", "record_weights", "record_traces", "add_gradient_noise",
+        "penalise", "estimate_curvature",
+    ),
+}  # fmt: skip
 
 
 def compile_in_turn(folder: Path) -> None:

@@ -136,7 +136,7 @@ def clip(ring, n, axis, bound, keeps_above, out):
         if not keeps_above:
             a, b = -a, -b
         if a >= 0.0:
-            out[m] = ring[i]
+            out[m, 0], out[m, 1] = ring[i, 0], ring[i, 1]
             m += 1
         if (a > 0.0 and b < 0.0) or (a < 0.0 and b > 0.0):
             share = a / (a - b)
@@ -166,7 +166,10 @@ def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
                 continue
             if used + m > len(rows):
                 longer_rows, longer_cells = np.empty((2 * used + m, 6)), np.empty(2 * used + m, np.int64)
-                longer_rows[:used], longer_cells[:used] = rows[:used], cells[:used]
+                for row in range(used):  # loops: of assigning arrays Numba compiles messages for seconds
+                    longer_cells[row] = cells[row]
+                    for field in range(rows.shape[1]):
+                        longer_rows[row, field] = rows[row, field]
                 rows, cells = longer_rows, longer_cells
             centre_x, centre_y = 0.5 * (x_edges[i, 0] + x_edges[i + 1, 0]), 0.5 * (y_edges[j, 0] + y_edges[j + 1, 0])
             for k in range(m):

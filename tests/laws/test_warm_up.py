@@ -1,5 +1,6 @@
 """What workers compile first: each part by one of them, and it is what a run uses."""
 
+import functools
 import threading
 from functools import partial
 
@@ -8,7 +9,7 @@ import pytest
 from targets.mixtures import cosine25
 from tests import warm_up
 from toolkit import samplers
-from toolkit._compiler import decorators
+from toolkit._compiler import beside, decorators
 from toolkit._engine import cpu
 from toolkit._engine.job import make_job
 
@@ -54,17 +55,20 @@ def test_parts_are_compiled_as_runs_ask_for_them(monkeypatch):
     """With other options they would be compiled for nothing."""
     real, compiled = decorators.compile_part, []
 
+    @functools.wraps(real)
     def note(function, *arguments, **options):
         compiled.append((function, arguments, tuple(sorted(options.items()))))
         return real(function, *arguments, **options)
 
     monkeypatch.setattr(decorators, "compile_part", note)
-    for name in ("engine", "exact moves", "replica exchange"):
+    for name in ("engine", "exact moves", "replica exchange", "mala", "phases of most runs", "other phases"):
         warm_up.PARTS[name]()
     prepared = set(compiled)
     compiled.clear()
-    monkeypatch.setattr(cpu, "compile_part", note)
+    monkeypatch.setattr(beside, "compile_part", note)
     job = make_job(cosine25(), samplers.pt_mala((0.1,) * 4), n_steps=10, seed=1)
     cpu.general_engine(job)
-    assert len(compiled) == 3
+    called = {function.__name__ for function, *_ in compiled}
+    moves = {"propose", "start_momenta", "use_trajectory_end"}
+    assert called == moves | {"advance", "temper_by_exchange", "freeze_diverged"}
     assert set(compiled) <= prepared

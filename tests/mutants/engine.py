@@ -96,8 +96,8 @@ MUTANTS = [
     ),
     Mutant(
         "tiers: the process outlives the interpreter",
-        "toolkit/_engine/tiers.py",
-        "atexit.register(Compilation.close_all)",
+        "toolkit/_compiler/other_process.py",
+        "atexit.register(OtherProcess.close_all)",
         "",
         "tests/toolkit/engine/test_tiers.py -k survives",
     ),
@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     Mutant(
         "tiers: workers start processes too",
-        "toolkit/_engine/tiers.py",
+        "toolkit/_compiler/other_process.py",
         "return is_python and not is_worker and",
         "return is_python and",
         "tests/toolkit/engine/test_tiers.py -k worker",

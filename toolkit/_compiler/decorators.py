@@ -13,6 +13,7 @@ from typing import Any
 
 from numba import config, njit, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.registry import cpu_target
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
@@ -30,8 +31,9 @@ from .lowering import (
     load_compiled,
     njit_unwrapped,
     reduce_compiled,
+    without_collections,
 )
-from .per_function import cached_per_function
+from .per_function import cached_per_function, is_made
 from .pickling import set_recipe
 
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
@@ -73,6 +75,10 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), self._stamp)
+
+    def holds(self, signature: Signature) -> bool:
+        """Whether there is a file for ``signature``; it may be damaged."""
+        return bool(self._cache_file.has(self._index_key(signature, cpu_target.target_context.codegen())))
 
 
 class OwnCache(StampedCache):
@@ -148,19 +154,15 @@ def compile_part(
         raise ValueError("from_python must be True for a part that is not packed: nobody could call it")
     if config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
-    stamp = cache_stamp(function)
-    compiler = COMPILERS[packed, stamp is None]
+    compiler = COMPILERS[packed, cache_stamp(function) is None]
     dispatcher = njit(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
         no_cpython_wrapper=not from_python, pipeline_class=compiler,
     )(function)  # fmt: skip
-    cache = StampedCache
-    if stamp is None:
-        cache, stamp = OwnCache, own_stamp(function)
-    if stamp is not None:
-        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
-            dispatcher._cache = cache(function, f"{stamp} {allocates} {packed} {from_python}")
-    with names_removed_folder():
+    cache = cache_of_part(function, allocates=allocates, packed=packed, from_python=from_python)
+    if cache is not None:
+        dispatcher._cache = cache
+    with names_removed_folder(), without_collections():
         dispatcher.compile(signature)
     dispatcher.disable_compile()
     forget_source(dispatcher)
@@ -168,6 +170,27 @@ def compile_part(
         dispatcher, compile_part, function, signature, allocates=allocates, packed=packed, from_python=from_python
     )
     return dispatcher
+
+
+def cache_of_part(
+    function: Callable[..., Any], *, allocates: bool, packed: bool, from_python: bool
+) -> StampedCache | None:
+    """The disk cache of a part; None where nothing describes it, or there is no folder to write to."""
+    stamp, cache = cache_stamp(function), StampedCache
+    if stamp is None:
+        cache, stamp = OwnCache, own_stamp(function)
+    if stamp is not None:
+        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
+            return cache(function, f"{stamp} {allocates} {packed} {from_python}")
+    return None
+
+
+def is_compiled(function: Callable[..., Any], signature: Signature, **options: bool) -> bool:
+    """Whether ``compile_part`` has compiled it with these options in this process, or finds it on disk."""
+    if is_made(compile_part, function, signature, **options):
+        return True
+    cache = cache_of_part(function, **({"allocates": False, "packed": False, "from_python": True} | options))
+    return cache is not None and cache.holds(signature)
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]

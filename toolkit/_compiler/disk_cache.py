@@ -84,6 +84,10 @@ class CodeFile:
             with contextlib.suppress(OSError):
                 self._remove_unused(self._path(key), self._most)
 
+    def has(self, key: Any) -> bool:
+        """Whether there is a file for ``key``."""
+        return bool(self._path(key).exists())
+
     def load(self, key: Any) -> Any:
         """The data stored under ``key``; None where there are none, or the file is damaged or has another key."""
         path = self._path(key)

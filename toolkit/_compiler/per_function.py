@@ -31,13 +31,23 @@ def results_of(function: Any) -> Results:
     return results
 
 
+def is_made(cached: Any, function: Any, *arguments: Any, **options: Any) -> bool:
+    """Whether a cache of ``cached_per_function`` has the result of these arguments."""
+    return key_of(cached.__wrapped__, arguments, options) in results_of(function)
+
+
+def key_of(make: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    """The key of a result."""
+    return make, arguments, tuple(sorted(options.items()))
+
+
 def cached_per_function(make: Callable[..., Any]) -> Callable[..., Any]:
     """A cache of ``make(function, …)`` for as long as ``function`` lives; further arguments must be hashable."""
 
     @functools.wraps(make)
     def cached(function: Any, *arguments: Any, **options: Any) -> Any:
         results = results_of(function)
-        key = (make, arguments, tuple(sorted(options.items())))
+        key = key_of(make, arguments, options)
         if key not in results:
             results[key] = make(function, *arguments, **options)
         return results[key]

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from .._compiler.beside import Wanted, compile_parts
 from .._compiler.block_rows import NOISY_ENERGY
-from .._compiler.decorators import NoPart, PartPointer, compile_part
+from .._compiler.decorators import NoPart, PartPointer
 from ..boundaries.convex import everywhere_inside, no_domain
 from ..dynamics.metropolis import no_move
 from ..schedules import Factors
@@ -198,27 +198,22 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
 
     last: of the same sampler; it is returned where its parts are the same.
     """
-    parts, problem, dynamics = parts_of(job), job.problem, job.sampler.dynamics
-    target = problem.target.compiled()
+    parts, problem = parts_of(job), job.problem
+    target, domain = problem.target.compiled(), problem.domain
     if last is not None and last.target is target and last.locate is parts.locate:
         return last
+    job.sampler.dynamics.check_move()
     compiled = {parts.target: target}
-    if problem.domain is not None and parts.locate is problem.domain.locate.py_func:
-        compiled[parts.locate] = problem.domain.locate
-    if parts.move not in NOTHING:
-        compiled[parts.move] = dynamics.compiled()
-    kinds = zip(parts.functions, PARTS.types[1:], strict=True)
-    called = Parts(parts.tempering, *(pointer_to(part, kind, compiled) for part, kind in kinds))
-    return GeneralEngine(target, parts.locate, functools.partial(compile_part(advance, ADVANCE), called))
-
-
-def pointer_to(part: Callable[..., None], kind: types.FunctionType, compiled: dict[Callable[..., None], Any]) -> Any:
-    """A part of the type ``kind`` as the engine takes it; compiled: those that are already."""
-    if part in NOTHING:
-        return NoPart(kind)
-    if part not in compiled:
-        compiled[part] = compile_part(part, kind.signature, packed=True, from_python=False)
-    return PartPointer(compiled[part])
+    if domain is not None and parts.locate is domain.locate.py_func:
+        compiled[parts.locate] = domain.locate
+    kinds = dict(zip(parts.functions, PARTS.types[1:], strict=True))
+    longest_first = dict.fromkeys((parts.temper, parts.propose, *kinds))
+    wanted = [Wanted(p, kinds[p].signature) for p in longest_first if p not in compiled and p not in NOTHING]
+    run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted])
+    compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
+    pointers = {p: NoPart(kind) if p in NOTHING else PartPointer(compiled[p]) for p, kind in kinds.items()}
+    called = Parts(parts.tempering, *(pointers[part] for part in parts.functions))
+    return GeneralEngine(target, parts.locate, functools.partial(run, called))
 
 
 def take_tasks(queue: deque[Task]) -> Iterator[Task]:

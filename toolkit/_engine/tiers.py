@@ -7,27 +7,19 @@ notebooks are sent by value. Both processes hash all that a compiler reads of th
 functions, as after an edit, is not loaded. Where anything fails the run stays with the general engine.
 """
 
-import atexit
-import contextlib
 import hashlib
-import os
 import pickle
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numba.core.serialize import dumps
 
 from .._compiler.binding import bound
-from .._compiler.disk_cache import MADE_BY, available_threads, content_stamp
+from .._compiler.disk_cache import MADE_BY, content_stamp
 from .._compiler.lowering import holds_addresses, load_compiled, reduce_compiled
+from .._compiler.other_process import OtherProcess, answering, has_idle_core, may_start_processes, program
 from .._compiler.pickling import portable
-from ..errors import package_root
 from .fused import (
     FusedCompiler,
     Specification,
@@ -120,24 +112,6 @@ class Tiers:
             self._compilation = None
 
 
-def has_idle_core(threads: int) -> bool:
-    """Whether a core is idle beside a run of so many threads, by the machine's load of the last minute if known."""
-    cores = available_threads()
-    try:
-        load = os.getloadavg()[0] * cores / (os.cpu_count() or cores)  # about that of the cores of this process
-    except (AttributeError, OSError):
-        load = 0.0
-    return max(threads, load) <= cores - 0.5
-
-
-def may_start_processes() -> bool:
-    """Whether a Python can be started beside this one, which is itself no worker of a pool or cluster."""
-    multiprocessing = sys.modules.get("multiprocessing.process")  # imported in every process that it has started
-    is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
-    is_python = "python" in Path(sys.executable or "").stem.lower() and not getattr(sys, "frozen", False)
-    return is_python and not is_worker and not Compilation.is_this_process
-
-
 # Loading.
 
 
@@ -196,45 +170,24 @@ def held(wanted: Specifications, engines: Engines) -> Engines:
 # The other process, as seen from this one.
 
 
-class Compilation:
-    """A process that compiles engines. It is killed by ``close``, and at the latest when the interpreter exits."""
+class Compilation(OtherProcess):
+    """A process that compiles engines."""
 
-    is_this_process = False
-    _running: ClassVar["set[Compilation]"] = set()
     _failed: ClassVar[set[str]] = set()  # digests of engines that are not tried again
 
     def __init__(self, digest: str, request: bytes) -> None:
         self._digest = digest
-        self._answer = tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``close``
-        with tempfile.TemporaryFile() as question:
-            question.write(request)
-            question.seek(0)
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", PROGRAM, str(package_root(__name__).parent), str(os.getpid())],
-                stdin=question, stdout=self._answer, stderr=subprocess.DEVNULL, env=os.environ | ONE_THREAD,
-                creationflags=IN_BACKGROUND,
-            )  # fmt: skip
-        self._running.add(self)
+        super().__init__(PROGRAM, request, in_background=True)
 
     @classmethod
     def has_failed(cls, digest: str) -> bool:
         """Whether these engines could not be compiled or delivered before."""
         return digest in cls._failed
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
-    def is_running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.poll() is None
-
     def result(self) -> list[Any]:
         """What an ended process has delivered; empty where it failed."""
-        self._answer.seek(0)
         try:
-            digest, delivered = pickle.load(self._answer)  # of a file without a name, which no other process can open
+            digest, delivered = pickle.loads(self.answer())  # of a file without a name, which no other process can open
         except Exception:  # pickle can raise nearly any exception
             digest, delivered = "", []
         if digest != self._digest:
@@ -242,35 +195,8 @@ class Compilation:
             return []
         return list(delivered)
 
-    def close(self) -> None:
-        """Kill it, and wait for that."""
-        self._process.kill()
-        self._process.wait()
-        self._answer.close()
-        self._running.discard(self)
 
-    @classmethod
-    def close_all(cls) -> None:
-        """Kill all."""
-        for compilation in list(cls._running):
-            compilation.close()
-
-
-atexit.register(Compilation.close_all)
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# On Windows; elsewhere the process lowers its priority itself.
-IN_BACKGROUND = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
-# The toolkit's folder stands behind Python's own modules and before installed packages.
-PROGRAM = f"""
-import os, sys
-if hasattr(os, "nice"):
-    os.nice(10)
-place = next((i for i, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
-sys.path.insert(place, sys.argv[1])
-from {__name__} import answer
-answer(int(sys.argv[2]))
-"""
+PROGRAM = program(__name__, "answer", in_background=True)
 
 
 def start_compilation(wanted: Specifications) -> Compilation | None:
@@ -303,24 +229,12 @@ def digest_of(wanted: Iterable[Specification]) -> str | None:
 
 def answer(parent: int) -> None:
     """Compile the engines asked for on stdin, and write their machine code to stdout. parent: who has asked."""
-    Compilation.is_this_process = True
-    with os.fdopen(os.dup(1), "wb") as output, open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)  # for what modules print when they are imported
-        with contextlib.suppress(OSError):  # where memory is short, Linux is to end this process, not its parent
-            Path("/proc/self/oom_score_adj").write_text("1000")
-        threading.Thread(target=exit_after, args=(parent,), daemon=True).start()
+    with answering(parent) as output:
         digest, parts, rest = pickle.load(sys.stdin.buffer)
         wanted = [Specification(Parts(*parts), *one) for one in rest]
         if digest_of(wanted) == digest:
             engines = [compiled(*one) for one in wanted]
             output.write(dumps((digest, list(map(machine_code, engines)))))
-
-
-def exit_after(parent: int) -> None:
-    """Exit soon after the parent has ended without killing this process; Windows has no sign of that."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
 
 
 def machine_code(engine: Any) -> Any:

@@ -52,15 +52,19 @@ class Dynamics(NamedTuple):
     def __reduce__(self) -> Any:
         return reduced(self)
 
-    def compiled(self) -> Any:
-        """The block function compiled for the engine. Raises TypeError where it takes other arguments."""
+    def check_move(self) -> None:
+        """Raise TypeError where the block function takes other arguments than the engine gives."""
         takes, given = len(DYNAMICS.args), getattr(self.move, "__code__", None)
         if given is not None and given.co_argcount != takes:
             raise TypeError(
                 f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
                 f"them `changes`; it takes {given.co_argcount}"
             )
-        return compile_part(bound(self.move), DYNAMICS, packed=True)
+
+    def compiled(self) -> Any:
+        """The block function compiled for the engine. Raises TypeError as ``check_move``."""
+        self.check_move()
+        return compile_part(bound(self.move), DYNAMICS, packed=True, from_python=False)
 
     def memory_sizes(self, dim: int) -> list[tuple[str, int]]:
         """The entries of ``memory``, and how many rows each has in ``dim`` dimensions."""

@@ -16,14 +16,16 @@ import toolkit
 from benchmarks.speed.chain_cases import EVERY_SAMPLER
 from targets import mixtures
 from toolkit import Layout, Problem, from_callable, sample, samplers, stream, target
+from toolkit._compiler import other_process
 from toolkit._compiler.disk_cache import content_stamp
+from toolkit._compiler.other_process import OtherProcess, may_start_processes
 from toolkit._compiler.pickling import portable
 from toolkit._engine import tiers
 from toolkit._engine.fused import engines_of, specifications
 from toolkit._engine.job import make_job
 from toolkit._engine.settings import engine_numbers
 from toolkit._engine.state import make_blocks
-from toolkit._engine.tiers import Compilation, Tiers, digest_of, load_delivered, may_start_processes
+from toolkit._engine.tiers import Compilation, Tiers, digest_of, load_delivered
 from toolkit.verification.bits import Case, arrays_of, first_difference, joined
 
 GRID = mixtures.gaussian_grid25()
@@ -35,7 +37,7 @@ SLEEPS = "import time; time.sleep(600)"
 ENDS_WITH_PARENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from toolkit._engine.tiers import exit_after
+from toolkit._compiler.other_process import exit_after
 exit_after(int(sys.argv[2]))
 """
 AFTER_COMPILING = f"general, fused from step {3 * CHUNK}"  # chunks: measure; look on disk; start to compile; go on
@@ -279,7 +281,7 @@ def test_functions_of_a_script_are_sent_and_the_script_is_not_run(tmp_path):
 def tiers_of(monkeypatch, n_steps=10**9, may_end_early=False, is_part=False, threads=1, load=1.0):
     """Those of a run on two of four cores; what it does is noted in a list. load: of the machine."""
     done = []
-    monkeypatch.setattr(tiers, "available_threads", lambda: 2)
+    monkeypatch.setattr(other_process, "available_threads", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
     monkeypatch.setattr(tiers, "load_from_disk", lambda wanted: done.append("looked"))
@@ -337,14 +339,14 @@ def test_no_process_is_started_by_a_worker_or_another_program(monkeypatch):
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert not may_start_processes()
     monkeypatch.undo()
-    monkeypatch.setattr(Compilation, "is_this_process", True)
+    monkeypatch.setattr(OtherProcess, "is_this_process", True)
     assert not may_start_processes()
     monkeypatch.undo()
     assert may_start_processes()
     program = (
         "from concurrent.futures import ProcessPoolExecutor\n"
         "from multiprocessing import get_context\n"
-        "from toolkit._engine.tiers import may_start_processes\n"
+        "from toolkit._compiler.other_process import may_start_processes\n"
         "if __name__ == '__main__':\n"
         "    with ProcessPoolExecutor(1, get_context('spawn')) as pool:\n"
         "        print(may_start_processes(), pool.submit(may_start_processes).result())\n"
