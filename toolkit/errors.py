@@ -253,7 +253,8 @@ def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[
     """
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be an array of real numbers, got {shown(values)}")
+        remedy = ": give 0 for False and 1 for True, by .astype(float)" if array.dtype.kind == "b" else ""
+        raise TypeError(f"{name} must be an array of real numbers, got {shown(values)}{remedy}")
     return array.astype(np.float64, order="C", copy=copies or not array.flags.carray)
 
 

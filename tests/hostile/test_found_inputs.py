@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import figures
-from targets import classics, mixtures, shapes
+from targets import classics, mixtures, posteriors, shapes
 from targets.classics import student
 from toolkit import Sampler, accumulators, check_gradient, diagnostics, from_callable, ladders, sample, samplers
 from toolkit.boundaries.rules import Boundary
@@ -25,6 +25,10 @@ HALF.append(HALF)
 FOUND = {
     "ragged times": (lambda: accumulators.kl([1.0], [0.0, 1.0], at=[1, [2]]), r"at\[1\] must be an integer"),
     "ragged masses": (lambda: diagnostics.kl_path([[[0.0]]], [1.0, [1.0]], [0.0, 1.0]), "masses must be an array"),
+    "truths for labels": (
+        lambda: posteriors.logistic_regression(np.ones((2, 1)), [True, False]),
+        r"labels must be .*: give 0 for False and 1 for True, by .astype\(float\)",
+    ),
     "ragged breaks": (lambda: figures.trajectory(PATH, AXES, breaks=[[], [None]]), "breaks must be booleans"),
     "weights of others": (
         lambda: diagnostics.mmd([[0.0], [1.0]], [[0.0], [2.0]], other_weights=[-1.0, 1.0]), "other_weights must be ≥ 0",
