@@ -26,7 +26,8 @@ def phases(*names):
     from toolkit._engine.state import PHASE
 
     for name in names:
-        compile_part(getattr(phases, name, None) or metropolis_step.propose, PHASE, packed=True, from_python=False)
+        of = metropolis_step if name == "propose" else phases
+        compile_part(getattr(of, name), PHASE, packed=True, from_python=False)
 
 
 def adaptive_solver():

@@ -166,7 +166,7 @@ def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
                 continue
             if used + m > len(rows):
                 longer_rows, longer_cells = np.empty((2 * used + m, 6)), np.empty(2 * used + m, np.int64)
-                for row in range(used):  # loops: of assigning arrays Numba compiles messages for seconds
+                for row in range(used):  # loops, because Numba takes seconds to compile an assignment of arrays
                     longer_cells[row] = cells[row]
                     for field in range(rows.shape[1]):
                         longer_rows[row, field] = rows[row, field]

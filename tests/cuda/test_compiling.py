@@ -100,8 +100,8 @@ def test_the_stamp_knows_parts_sizes_and_features():
     numbers = Numbers(*[0] * len(Numbers._fields))
     shape = Shape(*[0] * len(Shape._fields))
     dynamics = samplers.sgld(1e-3).dynamics
-    phases = [no_phase] * (len(Parts._fields) - 5)
-    parts = Parts(0, target.energy_gradient, dynamics.move, no_tempering, no_tempering, *phases)
+    none = Parts(0, *[no_phase] * (len(Parts._fields) - 1))
+    parts = none._replace(target=target.energy_gradient, move=dynamics.move, locate=no_tempering, temper=no_tempering)
 
     def stamp(parts=parts, shape=shape, numbers=numbers, kinds=Kinds()):
         return kernel_stamp(parts, shape, compile_time_constants(numbers), kinds)

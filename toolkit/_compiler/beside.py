@@ -4,13 +4,13 @@ import pickle
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 from numba.core.serialize import dumps
 from numba.core.typing.templates import Signature
 
-from .decorators import compile_part, is_compiled
+from .decorators import compile_part, is_compiled, is_kept
 from .lowering import import_by_name, is_found_by_name
 from .other_process import OtherProcess, answering, has_idle_core, may_start_processes, program
 
@@ -31,23 +31,34 @@ class Wanted(NamedTuple):
         return {"packed": True, "from_python": False} if self.is_packed else {}
 
 
-def compile_parts(parts: list[Wanted]) -> list[Any]:
-    """The parts, compiled. Those that take longest should come first: the first is compiled in this process."""
+def compile_parts(parts: list[Wanted], *, may_start: bool = True) -> list[Any]:
+    """The parts, compiled. Those that take longest come first: the first is compiled in this process.
+
+    Another process begins with the second, and this one takes the last ones meanwhile. may_start: whether there may be
+    another process.
+    """
     missing = [part for part in parts if not is_compiled(part.function, part.signature, **part.options)]
-    first, rest = missing[:1], missing[1:]
-    sent = [part for part in rest if is_found_by_name(part.function)]
-    is_worth_it = len(sent) >= LEAST - 1 and may_start_processes() and has_idle_core(1)
-    with Beside(sent) if is_worth_it else nullcontext() as beside:
-        for part in first:
-            compiled(part)
+    with start_beside(missing[1:]) if may_start else nullcontext() as beside:
+        if missing:
+            compiled(missing[0])
+        rest = missing[1:]
         while beside is not None and (left := [part for part in rest if not beside.has_begun(part)]):
             compiled(left[-1])
             rest.remove(left[-1])
         for part in rest:
-            if beside is not None:
-                beside.wait_for(part)
+            if beside is not None and not beside.wait_for(part):
+                beside = None  # what it writes is not found here
             compiled(part)
-        return [compiled(part) for part in parts]
+    return [compiled(part) for part in parts]
+
+
+def start_beside(parts: list[Wanted]) -> "Beside | nullcontext[None]":
+    """Another process that compiles those of ``parts`` that it can; a context of None where there is to be none."""
+    sent = [part for part in parts if is_found_by_name(part.function) and is_kept(part.function, **part.options)]
+    if len(sent) + 1 >= LEAST and may_start_processes() and has_idle_core(1) and not OtherProcess.is_any_running():
+        with suppress(OSError, RuntimeError):  # no interpreter, file, process or thread to be had
+            return Beside(sent)
+    return nullcontext()
 
 
 def compiled(part: Wanted) -> Any:
@@ -56,7 +67,7 @@ def compiled(part: Wanted) -> Any:
 
 
 class Beside:
-    """Another process that compiles parts to disk, one after the other, until it is left."""
+    """Another process that compiles parts to disk, one after the other, until the ``with`` block ends."""
 
     def __init__(self, parts: list[Wanted]) -> None:
         self._parts, self._lines = parts, list[str]()
@@ -77,10 +88,11 @@ class Beside:
         """Whether it compiles or has compiled a part."""
         return self._process.is_running() and self._has_said("begin", part)
 
-    def wait_for(self, part: Wanted) -> None:
-        """Return when a part is on disk, or never will be."""
+    def wait_for(self, part: Wanted) -> bool:
+        """Wait until a part is compiled, or never will be; return whether it is on disk."""
         while self._process.is_running() and self._has_said("begin", part) and not self._has_said("end", part):
             time.sleep(LOOKS_EVERY)
+        return is_compiled(part.function, part.signature, **part.options)
 
 
 PROGRAM = program(__name__, "answer", in_background=False)

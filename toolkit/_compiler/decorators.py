@@ -173,7 +173,7 @@ def compile_part(
 
 
 def cache_of_part(
-    function: Callable[..., Any], *, allocates: bool, packed: bool, from_python: bool
+    function: Callable[..., Any], *, allocates: bool = False, packed: bool = False, from_python: bool = True
 ) -> StampedCache | None:
     """The disk cache of a part; None where nothing describes it, or there is no folder to write to."""
     stamp, cache = cache_stamp(function), StampedCache
@@ -185,11 +185,16 @@ def cache_of_part(
     return None
 
 
+def is_kept(function: Callable[..., Any], **options: bool) -> bool:
+    """Whether ``compile_part`` with these options keeps it on disk."""
+    return cache_of_part(function, **options) is not None
+
+
 def is_compiled(function: Callable[..., Any], signature: Signature, **options: bool) -> bool:
     """Whether ``compile_part`` has compiled it with these options in this process, or finds it on disk."""
     if is_made(compile_part, function, signature, **options):
         return True
-    cache = cache_of_part(function, **({"allocates": False, "packed": False, "from_python": True} | options))
+    cache = None if isinstance(function, Unavailable) else cache_of_part(function, **options)
     return cache is not None and cache.holds(signature)
 
 
@@ -224,7 +229,10 @@ class PartPointer(FunctionPointer):
 
 
 class NoPart(FunctionPointer):
-    """Stands for a part of type ``kind`` that a run does not have: the address of a C function that does nothing."""
+    """Stands for a part of type ``kind`` that a run does not have.
+
+    Its address is that of ``Py_IsInitialized``, which could be called: it reads no argument and needs no lock.
+    """
 
     def __init__(self, kind: types.FunctionType) -> None:
         self._signature, self.type = kind.signature, kind

@@ -336,7 +336,7 @@ def forget_source(dispatcher: Any) -> None:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Python's garbage collector off in this context: it takes a tenth of the time in which Numba compiles."""
+    """Python's garbage collector off in this context, for all threads: it takes a tenth of Numba's compiling time."""
     with global_compiler_lock:
         was_on = gc.isenabled()
         gc.disable()

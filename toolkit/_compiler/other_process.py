@@ -15,9 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
+from numba import config
+
 from ..errors import package_root
 from .disk_cache import available_threads
 
+PATIENCE = 1.0  # seconds to wait for the last lines of a process that is killed; others may hold their file open
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # On Windows; elsewhere the process lowers its priority itself.
 IN_BACKGROUND = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0)
@@ -49,20 +52,27 @@ class OtherProcess:
     _running: ClassVar["set[OtherProcess]"] = set()
 
     def __init__(self, program: str, request: bytes, *, in_background: bool, lines: list[str] | None = None) -> None:
-        self._answer = tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``close``
+        self._answer = None if lines is not None else tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``close``
+        self._reader: threading.Thread | None = None
         flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | (IN_BACKGROUND if in_background else 0)
+        folder = {"NUMBA_CACHE_DIR": config.CACHE_DIR} if config.CACHE_DIR else {}
         with tempfile.TemporaryFile() as question:
             question.write(request)
             question.seek(0)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", program, str(package_root(__name__).parent), str(os.getpid())],
-                stdin=question, stdout=self._answer if lines is None else subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env=os.environ | ONE_THREAD, creationflags=flags,
+                stdin=question, stdout=self._answer or subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=os.environ | ONE_THREAD | folder, creationflags=flags,
             )  # fmt: skip
-        self._reader = threading.Thread(target=read_lines, args=(self._process.stdout, lines), daemon=True)
-        if lines is not None:
-            self._reader.start()
         self._running.add(self)
+        if lines is not None:
+            self._reader = threading.Thread(target=read_lines, args=(self._process.stdout, lines), daemon=True)
+            self._reader.start()
+
+    @classmethod
+    def is_any_running(cls) -> bool:
+        """Whether this process has started another that is not closed."""
+        return bool(cls._running)
 
     @property
     def pid(self) -> int:
@@ -75,6 +85,7 @@ class OtherProcess:
 
     def answer(self) -> bytes:
         """What it has written to the file; it must have ended, as both share the place in the file."""
+        assert self._answer is not None
         self._answer.seek(0)
         return self._answer.read()
 
@@ -82,9 +93,10 @@ class OtherProcess:
         """Kill it, and wait for that."""
         self._process.kill()
         self._process.wait()
-        if self._reader.is_alive():
-            self._reader.join()
-        self._answer.close()
+        if self._answer is not None:
+            self._answer.close()
+        if self._reader is not None:
+            self._reader.join(PATIENCE)
         self._running.discard(self)
 
     @classmethod
@@ -130,12 +142,13 @@ def answering(parent: int) -> Iterator[BinaryIO]:
         os.dup2(nowhere.fileno(), 1)  # for what modules print when they are imported
         with contextlib.suppress(OSError):  # where memory is short, Linux is to end this process, not its parent
             Path("/proc/self/oom_score_adj").write_text("1000")
-        threading.Thread(target=exit_after, args=(parent,), daemon=True).start()
+        if os.name == "posix":
+            threading.Thread(target=exit_after, args=(parent,), daemon=True).start()
         yield output
 
 
 def exit_after(parent: int) -> None:
-    """Exit soon after the parent has ended without killing this process; Windows has no sign of that."""
+    """Exit soon after the parent has ended without killing this process; not on Windows, which has no sign of that."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -189,7 +189,8 @@ class GeneralEngine(NamedTuple):
     advance: Callable[..., None]
 
 
-# Parts that do nothing, and are never called.
+# Parts for what a run lacks, which the engine then does not call. A user's sampler may name the first or the third:
+# without a call they do as little.
 NOTHING = (no_move, everywhere_inside, no_tempering, no_phase)
 
 
@@ -209,7 +210,7 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     kinds = dict(zip(parts.functions, PARTS.types[1:], strict=True))
     longest_first = dict.fromkeys((parts.temper, parts.propose, *kinds))
     wanted = [Wanted(p, kinds[p].signature) for p in longest_first if p not in compiled and p not in NOTHING]
-    run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted])
+    run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted], may_start=not job.is_part)
     compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
     pointers = {p: NoPart(kind) if p in NOTHING else PartPointer(compiled[p]) for p, kind in kinds.items()}
     called = Parts(parts.tempering, *(pointers[part] for part in parts.functions))

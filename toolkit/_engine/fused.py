@@ -23,7 +23,14 @@ from numba.np.arrayobj import make_array, populate_array
 from .._compiler.argument_pack import call_reporting
 from .._compiler.decorators import OwnCache, kernel
 from .._compiler.disk_cache import cache_stamp, own_stamp
-from .._compiler.lowering import FrugalLibrary, WideLower, compiler_with, forget_source, with_own_engine
+from .._compiler.lowering import (
+    FrugalLibrary,
+    WideLower,
+    compiler_with,
+    forget_source,
+    with_own_engine,
+    without_collections,
+)
 from .._compiler.per_function import cached_per_function
 from .loop import advance
 from .settings import compile_time_constants, parts_of
@@ -257,7 +264,8 @@ def dispatcher_of(function: Callable[..., None], compiler: Any, cache: Any) -> A
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=compiler)(function)
     if cache is not None:
         dispatcher._cache = cache
-    dispatcher.compile(types.void(*ADVANCE.args[1:]))
+    with without_collections():
+        dispatcher.compile(types.void(*ADVANCE.args[1:]))
     dispatcher.disable_compile()
     forget_source(dispatcher)
     return dispatcher

@@ -4,7 +4,7 @@
 
 A block is a group of chains; the lane of (replica r, chain c) is r · n_chains + c, so a phase serves all replicas
 in one vectorised loop. Parts come in as function pointers (``signatures``), so this file compiles once for all, and
-phases that few runs have (``phases``) are compiled when one needs them.
+phases that not every run needs (``phases``) are compiled when one does.
 """
 
 from numba import int64, uint64
@@ -35,11 +35,11 @@ from .state import Callees
 def has_diverged(state, couples):
     """Whether the energy, position or, with continuous tempering, momentum or thermostat of ξ of a lane is not finite.
 
-    Also where a lane is frozen already.
+    True also where a lane was frozen before.
     """
     position, energy, status = state.position, state.rows[ENERGY], state.status
     first, last = position[0], position[position.shape[0] - 1]
-    n_frozen = 0  # an upper bound of the lanes to freeze; usually 0, and then nothing is written
+    n_frozen = 0  # an upper bound of the lanes to freeze; usually 0, and then ``freeze_diverged`` is not called
     for lane in range(energy.size):
         difference = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
         n_frozen += int((difference != 0.0) | (status[lane] != 0))  # true for nan
@@ -144,9 +144,9 @@ def advance(parts, state, constants, steps):
         if slot >= 0:
             record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)
             if numbers.keeps_statistics:
-                call_part(parts.record_statistics, at_phase, step, slot)
+                call_part(parts.record_draw_statistics, at_phase, step, slot)
         if numbers.keeps_trace and trace_slots[k] >= 0:
-            call_part(parts.record_trace, at_phase, step, trace_slots[k])
+            call_part(parts.record_traces, at_phase, step, trace_slots[k])
     # The last positions have been evaluated too: a position with non-finite energy must not count as a draw.
     if has_diverged(state, numbers.tempering == CONTINUOUS):
         for d in range(position.shape[0]):

@@ -1,4 +1,4 @@
-"""Phases of a step that few runs have: each is compiled when a run needs it, and called by its address.
+"""Phases of a step that not every run needs: each is compiled when one does, and called by its address.
 
 All have the arguments of ``no_phase``; ``settings.parts_of`` chooses those of a run.
 """
@@ -42,10 +42,10 @@ from .recording import record_row, record_statistics, record_theta, record_trace
 
 
 def no_phase(state, constants, steps, callees, step, number):
-    """Does nothing: for runs without a phase.
+    """Stands for a phase that a run does not need.
 
-    state: ``State`` of a block. constants: ``Constants``. steps: ``Steps``. callees: ``Callees``. number: the slot of a
-    draw, or what else the phase counts.
+    state: ``State`` of a block. constants: ``Constants``. steps: ``Steps``. callees: ``Callees``. number: ``slot`` of a
+    draw or trace where it is recorded, ``place`` in the buffer of noise, ``changes`` as a move has them; else unused.
     """
     return
 

@@ -51,8 +51,8 @@ def parts_of(job: "Job") -> Parts:
         record_weights=record_weights if numbers.keeps_weights else no_phase,
         estimate_curvature=estimate_curvature if numbers.needs_curvature else no_phase,
         confine=confine if has_walls else no_phase,
-        record_statistics=record_draw_statistics if numbers.keeps_statistics else no_phase,
-        record_trace=record_traces if numbers.keeps_trace else no_phase,
+        record_draw_statistics=record_draw_statistics if numbers.keeps_statistics else no_phase,
+        record_traces=record_traces if numbers.keeps_trace else no_phase,
         freeze_diverged=freeze_diverged,
     )
 

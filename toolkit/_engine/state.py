@@ -191,8 +191,8 @@ class Parts(NamedTuple):
     record_weights: Annotated[Any, PHASE_POINTER]
     estimate_curvature: Annotated[Any, PHASE_POINTER]
     confine: Annotated[Any, PHASE_POINTER]
-    record_statistics: Annotated[Any, PHASE_POINTER]
-    record_trace: Annotated[Any, PHASE_POINTER]
+    record_draw_statistics: Annotated[Any, PHASE_POINTER]
+    record_traces: Annotated[Any, PHASE_POINTER]
     freeze_diverged: Annotated[Any, PHASE_POINTER]
 
     @property
@@ -203,7 +203,7 @@ class Parts(NamedTuple):
     @property
     def phases(self) -> tuple[Any, ...]:
         """Those that are phases."""
-        return self[5:]
+        return self[self._fields.index("propose") :]
 
 
 PARTS = s.tuple_type(Parts)

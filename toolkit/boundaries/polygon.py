@@ -233,7 +233,7 @@ def list_pieces(floats: Any, n_edges: Any, n_pieces: Any) -> Any:
     listed = np.empty((LEVELS + 2, n_pieces), np.int32)
     counts = np.zeros(LEVELS + 2, np.int64)
     counts[0], table[used] = n_pieces, n_pieces
-    for n in range(n_pieces):  # loops: of assigning arrays to slices Numba compiles messages for seconds
+    for n in range(n_pieces):  # loops, because Numba takes seconds to compile an assignment of arrays, for its messages
         listed[0, n] = n
         table[used + 1 + n] = n
     used = table.size

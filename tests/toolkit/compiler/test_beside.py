@@ -5,14 +5,21 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from numba import types
+from numba.core import event
 
-from toolkit._compiler import beside, lowering
+from targets import mixtures
+from toolkit import samplers
+from toolkit._compiler import beside
 from toolkit._compiler.beside import Beside, Wanted
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.other_process import OtherProcess
 from toolkit._compiler.signatures import DOMAIN
+from toolkit._engine import cpu
+from toolkit._engine.job import make_job
+from toolkit._engine.starts import Keys
 from toolkit.boundaries.convex import everywhere_inside
 
 THREE = """
@@ -28,7 +35,7 @@ from toolkit.dynamics.metropolis import no_move
 from toolkit.tempering.interface import no_tempering
 
 beside.has_idle_core = lambda threads: True
-names, started, compiled_here, begin = [], [], beside.compiled, OtherProcess.__init__
+names, started, said, compiled_here, begin = [], [], [], beside.compiled, OtherProcess.__init__
 
 
 class Counting(event.Listener):
@@ -42,16 +49,27 @@ class Counting(event.Listener):
 def begin_and_note(self, *arguments, **options):
     begin(self, *arguments, **options)
     started.append(self)
+    said.append(options["lines"])
+
+
+def wait_for_all():
+    while any(process.is_running() for process in started):
+        time.sleep(0.01)
+
+
+def wait_for_the_first():
+    while not said[0]:
+        time.sleep(0.01)
 
 
 def wait_and_compile(part):
-    while part.function is no_move and any(process.is_running() for process in started):
-        time.sleep(0.01)
+    if part.function is no_move:
+        wait()
     return compiled_here(part)
 
 
 event.register("numba:compile", Counting())
-OtherProcess.__init__, beside.compiled = begin_and_note, wait_and_compile
+OtherProcess.__init__, beside.compiled, wait = begin_and_note, wait_and_compile, wait_for_all
 CHANGES
 parts = [Wanted(no_move, DYNAMICS), Wanted(everywhere_inside, DOMAIN), Wanted(no_tempering, TEMPER)][FIRST:]
 results = compile_parts(parts)
@@ -78,6 +96,23 @@ def test_what_the_other_process_compiles_is_loaded_and_never_compiled_again(tmp_
     assert compiling_three(tmp_path) == (0, [])  # all is on disk
 
 
+SLOW = """
+import toolkit._compiler.beside as b, time
+compiled = b.compiled
+b.compiled = lambda part: (time.sleep(1.0), compiled(part))
+"""
+SLOWLY = f"wait, beside.PROGRAM = wait_for_the_first, beside.PROGRAM.replace('answer(int', {SLOW!r} + 'answer(int')"
+
+
+def test_both_compile_and_a_part_that_the_other_has_begun_is_waited_for(tmp_path):
+    assert compiling_three(tmp_path, SLOWLY) == (1, ["no_move", "no_tempering"])
+
+
+def test_the_folder_of_the_cache_may_be_chosen_in_python(tmp_path):
+    chosen = f"import numba; numba.config.CACHE_DIR = {str(tmp_path / 'chosen')!r}"
+    assert compiling_three(tmp_path, chosen) == (1, ["no_move"])
+
+
 def test_two_parts_are_not_worth_a_process(tmp_path):
     assert compiling_three(tmp_path, first=1) == (0, COMPILED[::2])
 
@@ -89,9 +124,35 @@ def test_a_process_that_fails_leaves_its_parts_to_this_one(program, tmp_path):
     assert compiling_three(tmp_path, f"beside.PROGRAM = {program!r}") == (1, COMPILED)
 
 
-@pytest.mark.parametrize("forbidden", ["has_idle_core = lambda threads: False", "may_start_processes = lambda: False"])
-def test_no_process_where_none_may_be_started(forbidden, tmp_path):
-    assert compiling_three(tmp_path, f"beside.{forbidden}") == (0, COMPILED)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "beside.has_idle_core = lambda threads: False",
+        "beside.may_start_processes = lambda: False",
+        "beside.compile_parts.__kwdefaults__['may_start'] = False",
+        "beside.is_kept = lambda function, **options: False",
+        "OtherProcess._running = {None}; wait = OtherProcess._running.clear",
+        "sys.executable = '/nonexistent/python'",
+    ],
+    ids=["no idle core", "a worker", "part of a run", "no cache", "another one runs", "no interpreter"],
+)
+def test_no_process_where_none_may_or_can_be_started(changes, tmp_path):
+    assert compiling_three(tmp_path, changes) == (0, COMPILED)
+
+
+def test_parts_of_a_run_on_a_cluster_start_none(monkeypatch):
+    asked = []
+
+    def note(parts, *, may_start):
+        asked.append(may_start)
+        raise InterruptedError
+
+    monkeypatch.setattr(cpu, "compile_parts", note)
+    for keys in (None, Keys(np.arange(2))):
+        job = make_job(mixtures.cosine25(), samplers.sgld(0.1), n_steps=2, n_chains=2, seed=0, keys=keys)
+        with pytest.raises(InterruptedError):
+            cpu.general_engine(job)
+    assert asked == [True, False]
 
 
 def test_an_interrupt_ends_the_other_process(monkeypatch):
@@ -111,22 +172,28 @@ def test_an_interrupt_ends_the_other_process(monkeypatch):
     assert not OtherProcess._running
 
 
-def test_garbage_is_collected_again_after_compiling():
-    def one(values):
-        values[0] = 1.0
+class Looking(event.Listener):
+    """Notes whether garbage is collected when a function begins to compile."""
 
-    assert gc.isenabled()
-    with lowering.without_collections():
-        assert not gc.isenabled()
-        with lowering.without_collections():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
+    def __init__(self):
+        self.seen = []
+
+    def on_start(self, begun):
+        self.seen.append(gc.isenabled())
+
+    def on_end(self, ended):
+        pass
+
+
+def test_no_garbage_is_collected_while_a_part_compiles():
+    looking = Looking()
+    with event.install_listener("numba:compile", looking):
+        compile_part(lambda values: None, types.void(types.float64[::1]))
+    assert looking.seen == [False]
     assert gc.isenabled()
     gc.disable()
     try:
-        compile_part(one, types.void(types.float64[::1]))
+        compile_part(lambda values: None, types.void(types.float64[::1]))
         assert not gc.isenabled()
     finally:
         gc.enable()
-    compile_part(lambda values: None, types.void(types.float64[::1]))
-    assert gc.isenabled()

@@ -259,11 +259,16 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         cached_device_function(parts.locate),
     )
     run = state_part(real, advance)
+    on_device = Parts(
+        parts.tempering, target, move, locate, *(state_part(real, part) for part in (parts.temper, *parts.phases))
+    )
     # One by one: Numba finds the device's version of a function that is a name, not of one in a tuple.
-    (
-        temper, propose, penalise, add_gradient_noise, start_momenta, use_trajectory_end, read_energies,
-        record_weights, estimate_curvature, confine, record_draw_statistics, record_traces, freeze_diverged,
-    ) = (state_part(real, part) for part in (parts.temper, *parts.phases))  # fmt: skip
+    temper, propose, penalise = on_device.temper, on_device.propose, on_device.penalise
+    start_momenta, add_gradient_noise = on_device.start_momenta, on_device.add_gradient_noise
+    use_trajectory_end, read_energies = on_device.use_trajectory_end, on_device.read_energies
+    record_weights, record_draw_statistics = on_device.record_weights, on_device.record_draw_statistics
+    record_traces, estimate_curvature = on_device.record_traces, on_device.estimate_curvature
+    confine, freeze_diverged = on_device.confine, on_device.freeze_diverged
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
@@ -402,9 +407,11 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
         )  # fmt: skip
         called = Parts(
-            tempering, target, move, locate, temper, propose, penalise, add_gradient_noise, start_momenta,
-            use_trajectory_end, read_energies, record_weights, estimate_curvature, confine, record_draw_statistics,
-            record_traces, freeze_diverged,
+            tempering=tempering, target=target, move=move, locate=locate, temper=temper, propose=propose,
+            penalise=penalise, add_gradient_noise=add_gradient_noise, start_momenta=start_momenta,
+            use_trajectory_end=use_trajectory_end, read_energies=read_energies, record_weights=record_weights,
+            estimate_curvature=estimate_curvature, confine=confine, record_draw_statistics=record_draw_statistics,
+            record_traces=record_traces, freeze_diverged=freeze_diverged,
         )  # fmt: skip
         run(called, state, constants, steps)
         store_matrix(position, floats, at_position, thread)
