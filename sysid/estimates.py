@@ -18,7 +18,7 @@ MIN_OTHER_WEIGHT = 1e-12  # of the largest weight; if all others have less toget
 class Estimates(NamedTuple):
     """Estimates of each parameter, arrays (q,).
 
-    lower, upper: ends of the central interval that holds ``level`` of the probability. mode: of the marginal density.
+    lower, upper: ends of the central interval. mode: of the marginal density.
     """
 
     names: tuple[str, ...]
@@ -29,12 +29,6 @@ class Estimates(NamedTuple):
     upper: Array
     mode: Array
     inclusion: Array
-    level: float = 0.9
-
-    @property
-    def _columns(self) -> dict[str, Array]:
-        """The estimates by name."""
-        return {name: values for name, values in self._asdict().items() if name not in ("names", "level")}
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame: a row per parameter, by name, and a column per estimate.
@@ -42,15 +36,14 @@ class Estimates(NamedTuple):
         Needs pandas (extra ``data``). Raises ImportError without it.
         """
         pandas = optional("pandas", "data")
-        columns = {name: np.array(values) for name, values in self._columns.items()}
+        columns = dict(zip(self._fields[1:], map(np.array, self[1:]), strict=True))
         return pandas.DataFrame(columns, pandas.Index(self.names, name="parameter"))
 
     def __str__(self) -> str:
-        """A table in Markdown; the ends of the interval are named by their quantiles."""
-        low, high = (f"{100.0 * end:.3g} %" for end in (0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level))
-        head = f"| parameter | mean | sd | median | {low} | {high} | mode | inclusion |"
+        """A table in Markdown."""
+        head = "| parameter | mean | sd | median | from | to | mode | inclusion |"
         rows = [
-            f"| {name} | " + " | ".join(f"{column[k]:.5g}" for column in self._columns.values()) + " |"
+            f"| {name} | " + " | ".join(f"{column[k]:.5g}" for column in self[1:]) + " |"
             for k, name in enumerate(self.names)
         ]
         return "\n".join([head, "| --- " * 8 + "|", *rows])
@@ -68,8 +61,7 @@ def estimate(
     present = inclusion_of(draws, shares, priors)
     modes = marginal_modes(draws, shares)
     median, lower, upper = points
-    sd = np.sqrt(share @ (draws - mean) ** 2)
-    return Estimates(names, mean, sd, median, lower, upper, modes, present, level)
+    return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
 
 
 def check_shares(draws: Array, shares: Array | None) -> Array:
