@@ -86,9 +86,12 @@ PARTS = {  # the longest first
     "walls": walls,
     **{name: partial(sampler, name) for name in ("svgd", "csgld", "tact_hmc", "mala", "sgnht", "psgld", "sghmc")},
     "identification": identification,
-    "phases of most runs": partial(phases, "freeze_diverged", "read_energies", "record_draw_statistics", "confine"),
+    "phases of most runs": partial(
+        phases, "refill_noise", "freeze_diverged", "read_energies", "record_draw_statistics", "confine",
+        "confine_and_record"
+    ),
     "other phases": partial(
-        phases, "start_momenta", "use_trajectory_end", "record_weights", "record_traces", "add_gradient_noise",
+        phases, "start_momenta", "use_trajectory_end", "record_traces", "add_gradient_noise",
         "penalise", "estimate_curvature",
     ),
 }  # fmt: skip

@@ -251,8 +251,8 @@ MUTANTS = [
     Mutant(
         "weights of draws one step late",
         "toolkit/_engine/loop.py",
-        "        slot = slots[k]\n        if slot >= 0:\n            record(",
-        "        slot = slots[max(k - 1, 0)]\n        if slot >= 0:\n            record(",
+        "        slot = slots[k]\n        if numbers.max_bounces",
+        "        slot = slots[max(k - 1, 0)]\n        if numbers.max_bounces",
         "tests/toolkit/test_sampling.py",
     ),
     Mutant(

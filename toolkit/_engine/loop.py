@@ -25,7 +25,7 @@ from .._compiler.decorators import inlined
 from .._compiler.signatures import Lanes
 from ..maths.philox import MOVE
 from ..tempering.continuous import MOMENTUM, THERMOSTAT
-from .noise_buffer import fill_noise, refill_noise_buffer
+from .noise_buffer import fill_noise
 from .phases import reuses_trajectory_end, set_counters
 from .recording import record, record_row
 from .state import Callees
@@ -106,16 +106,13 @@ def advance(parts, state, constants, steps):
             if numbers.penalty > 0.0:
                 call_part(parts.penalise, at_phase, step, changes)
         if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
-            call_part(parts.read_energies, at_phase, step, changes)
-        if slot >= 0:
-            if numbers.keeps_energies:
-                record_row(rows[ENERGY], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
-            if numbers.keeps_weights:
-                call_part(parts.record_weights, at_phase, step, slot)
+            call_part(parts.read_energies, at_phase, step, slot)
+        if slot >= 0 and numbers.keeps_energies:
+            record_row(rows[ENERGY], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
         if is_last:
             break
         if buffer_size > 0 and place == buffer_size:
-            refill_noise_buffer(state, numbers, step, slots.size - k)
+            call_part(parts.refill_noise, at_phase, step, slots.size - k)
             place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 there is no law that tempering must leave invariant
         if numbers.needs_curvature:
@@ -134,17 +131,15 @@ def advance(parts, state, constants, steps):
             call_part(parts.propose, at_phase, step, changes)
         else:
             call_part(parts.move, at_move, changes)
-        if numbers.max_bounces > 0 or numbers.rejects:
-            call_part(parts.confine, at_phase, step, changes)
+        slot = slots[k]
+        if numbers.max_bounces > 0 or numbers.rejects or numbers.keeps_statistics:
+            call_part(parts.after_move, at_phase, step, slot)
         if has_diverged(state, numbers.tempering == CONTINUOUS):
             call_part(parts.freeze_diverged, at_phase, step, 0)
 
         place += numbers.n_chains * numbers.n_replicas
-        slot = slots[k]
         if slot >= 0:
             record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)
-            if numbers.keeps_statistics:
-                call_part(parts.record_draw_statistics, at_phase, step, slot)
         if numbers.keeps_trace and trace_slots[k] >= 0:
             call_part(parts.record_traces, at_phase, step, trace_slots[k])
     # The last positions have been evaluated too: a position with non-finite energy must not count as a draw.

@@ -37,7 +37,7 @@ from ..maths.elementary import exp, fma, select
 from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, LOW, PROBE, START, WORD, fill_normals, fill_signs
 from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
 from ..tempering.contour_tempering import ZETA, find_multipliers
-from .noise_buffer import fill_noise
+from .noise_buffer import fill_noise, refill_noise_buffer
 from .recording import record_row, record_statistics, record_theta, record_trace
 
 
@@ -45,7 +45,8 @@ def no_phase(state, constants, steps, callees, step, number):
     """Stands for a phase that a run does not need.
 
     state: ``State`` of a block. constants: ``Constants``. steps: ``Steps``. callees: ``Callees``. number: ``slot`` of a
-    draw or trace where it is recorded, ``place`` in the buffer of noise, ``changes`` as a move has them; else unused.
+    draw or trace that is recorded, ``place`` in the buffer of noise, steps ``left`` of a call, ``changes`` as a move
+    has them; others do not read it.
     """
     return
 
@@ -118,6 +119,11 @@ def penalise(state, constants, steps, callees, step, number):
     penalise_at(at, callees.locate, callees.at_locate, state, constants.numbers)
 
 
+def refill_noise(state, constants, steps, callees, step, left):
+    """Fill the buffer of noise from ``step`` on; ``left``: steps of this call."""
+    refill_noise_buffer(state, constants.numbers, step, left)
+
+
 def add_gradient_noise(state, constants, steps, callees, step, place):
     """Add noise to the gradient; ``place``: where that of this step begins in the buffer."""
     numbers = constants.numbers
@@ -134,8 +140,11 @@ def start_momenta(state, constants, steps, callees, step, number):
             state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
 
 
-def read_energies(state, constants, steps, callees, step, number):
-    """Compute what tempering needs: the noisy energy, and contour's multiplier."""
+def read_energies(state, constants, steps, callees, step, slot):
+    """Compute what tempering needs: the noisy energy, and contour's multiplier; record the weight of a draw.
+
+    slot: of the draw before this step; negative where there is none.
+    """
     rows, numbers = state.rows, constants.numbers
     energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
     for lane in range(energy.size):
@@ -145,13 +154,16 @@ def read_energies(state, constants, steps, callees, step, number):
         add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
     if numbers.tempering == CONTOUR:
         find_multipliers(noisy_energy, rows[MULTIPLIER], state, numbers, constants.tempering)
+    if numbers.keeps_weights and slot >= 0:
+        record_weights(state, numbers, constants.tempering, slot, steps.outputs.weights)
 
 
-def record_weights(state, constants, steps, callees, step, slot):
-    """Record the importance weight of the draw at ``slot``."""
-    rows, numbers, weights = state.rows, constants.numbers, steps.outputs.weights
+@inlined
+def record_weights(state, numbers, tempering_parameters, slot, weights):
+    """Record the importance weights of the draws at ``slot``."""
+    rows = state.rows
     if numbers.tempering == CONTOUR:
-        raise_to(rows[WEIGHT], rows[LOG_WEIGHT], constants.tempering[ZETA])
+        raise_to(rows[WEIGHT], rows[LOG_WEIGHT], tempering_parameters[ZETA])
         record_row(rows[WEIGHT], state.status, numbers.n_chains, numbers.n_kept, slot, weights)
     else:
         counts = state.continuous.rows[COUNTED]
@@ -207,9 +219,33 @@ def divide_differences(position, probe, gradient, curvature):
 # After the move: walls, the end of a trajectory, and what is recorded besides draws.
 
 
-def confine(state, constants, steps, callees, step, number):
+def confine(state, constants, steps, callees, step, slot):
     """Reflect lanes that are outside, or take their moves back."""
-    numbers, rows = constants.numbers, state.rows
+    confine_lanes(state, constants.numbers, callees, step)
+
+
+def record_draw_statistics(state, constants, steps, callees, step, slot):
+    """Record walker, swaps and reflections of the draw at ``slot``; none where that is negative."""
+    record_at(state, constants.numbers, slot, steps.outputs.statistics)
+
+
+def confine_and_record(state, constants, steps, callees, step, slot):
+    """Both in one call."""
+    confine_lanes(state, constants.numbers, callees, step)
+    record_at(state, constants.numbers, slot, steps.outputs.statistics)
+
+
+@inlined
+def record_at(state, numbers, slot, statistics):
+    """Record walker, swaps and reflections of the draw at ``slot``; none where that is negative."""
+    if slot >= 0:
+        record_statistics(state, numbers.n_chains, numbers.n_replicas, numbers.n_kept, slot, statistics)
+
+
+@inlined
+def confine_lanes(state, numbers, callees, step):
+    """Reflect lanes that are outside, or take their moves back."""
+    rows = state.rows
     moved = Moved(
         state.position, state.previous, state.momentum, state.mirror_point, rows[OUTSIDE], state.bounces,
         state.fallbacks,
@@ -240,12 +276,6 @@ def use_trajectory_end(state, constants, steps, callees, step, number):
     for d in range(state.gradient.shape[0]):
         for lane in range(moved.size):
             state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])
-
-
-def record_draw_statistics(state, constants, steps, callees, step, slot):
-    """Record walker, swaps and reflections of the draw at ``slot``."""
-    numbers, statistics = constants.numbers, steps.outputs.statistics
-    record_statistics(state, numbers.n_chains, numbers.n_replicas, numbers.n_kept, slot, statistics)
 
 
 def record_traces(state, constants, steps, callees, step, slot):

@@ -13,6 +13,7 @@ from .metropolis_step import propose
 from .phases import (
     add_gradient_noise,
     confine,
+    confine_and_record,
     estimate_curvature,
     freeze_diverged,
     no_phase,
@@ -20,7 +21,7 @@ from .phases import (
     read_energies,
     record_draw_statistics,
     record_traces,
-    record_weights,
+    refill_noise,
     start_momenta,
     use_trajectory_end,
 )
@@ -28,6 +29,15 @@ from .state import Numbers, Parts
 
 if TYPE_CHECKING:
     from .job import Job
+
+
+# By whether there are walls, and statistics are kept.
+AFTER_MOVE = {
+    (False, False): no_phase,
+    (True, False): confine,
+    (False, True): record_draw_statistics,
+    (True, True): confine_and_record,
+}
 
 
 def parts_of(job: "Job") -> Parts:
@@ -44,14 +54,13 @@ def parts_of(job: "Job") -> Parts:
         no_tempering if tempering is None else bound(tempering.step),
         propose=propose if dynamics.leapfrogs else no_phase,
         penalise=penalise if numbers.penalty > 0.0 else no_phase,
+        refill_noise=refill_noise if numbers.draws_noise or numbers.gradient_noise > 0.0 else no_phase,
         add_gradient_noise=add_gradient_noise if numbers.gradient_noise > 0.0 else no_phase,
         start_momenta=start_momenta if dynamics.has_momentum else no_phase,
         use_trajectory_end=use_trajectory_end if dynamics.leapfrogs else no_phase,
         read_energies=read_energies if reads_energies else no_phase,
-        record_weights=record_weights if numbers.keeps_weights else no_phase,
         estimate_curvature=estimate_curvature if numbers.needs_curvature else no_phase,
-        confine=confine if has_walls else no_phase,
-        record_draw_statistics=record_draw_statistics if numbers.keeps_statistics else no_phase,
+        after_move=AFTER_MOVE[has_walls, numbers.keeps_statistics],
         record_traces=record_traces if numbers.keeps_trace else no_phase,
         freeze_diverged=freeze_diverged,
     )

@@ -264,11 +264,11 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     )
     # One by one: Numba finds the device's version of a function that is a name, not of one in a tuple.
     temper, propose, penalise = on_device.temper, on_device.propose, on_device.penalise
-    start_momenta, add_gradient_noise = on_device.start_momenta, on_device.add_gradient_noise
-    use_trajectory_end, read_energies = on_device.use_trajectory_end, on_device.read_energies
-    record_weights, record_draw_statistics = on_device.record_weights, on_device.record_draw_statistics
-    record_traces, estimate_curvature = on_device.record_traces, on_device.estimate_curvature
-    confine, freeze_diverged = on_device.confine, on_device.freeze_diverged
+    refill_noise, add_gradient_noise = on_device.refill_noise, on_device.add_gradient_noise
+    start_momenta, use_trajectory_end = on_device.start_momenta, on_device.use_trajectory_end
+    read_energies, estimate_curvature = on_device.read_energies, on_device.estimate_curvature
+    after_move, record_traces = on_device.after_move, on_device.record_traces
+    freeze_diverged = on_device.freeze_diverged
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
@@ -408,10 +408,10 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         )  # fmt: skip
         called = Parts(
             tempering=tempering, target=target, move=move, locate=locate, temper=temper, propose=propose,
-            penalise=penalise, add_gradient_noise=add_gradient_noise, start_momenta=start_momenta,
-            use_trajectory_end=use_trajectory_end, read_energies=read_energies, record_weights=record_weights,
-            estimate_curvature=estimate_curvature, confine=confine, record_draw_statistics=record_draw_statistics,
-            record_traces=record_traces, freeze_diverged=freeze_diverged,
+            penalise=penalise, refill_noise=refill_noise, add_gradient_noise=add_gradient_noise,
+            start_momenta=start_momenta, use_trajectory_end=use_trajectory_end, read_energies=read_energies,
+            estimate_curvature=estimate_curvature, after_move=after_move, record_traces=record_traces,
+            freeze_diverged=freeze_diverged,
         )  # fmt: skip
         run(called, state, constants, steps)
         store_matrix(position, floats, at_position, thread)
