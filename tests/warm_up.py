@@ -23,11 +23,12 @@ def phases(*names):
     """Phases of the loop."""
     from toolkit._compiler.decorators import compile_part
     from toolkit._engine import metropolis_step, phases
-    from toolkit._engine.state import PHASE
+    from toolkit._engine.state import CALLING_PHASE, PHASE
 
     for name in names:
-        of = metropolis_step if name == "propose" else phases
-        compile_part(getattr(of, name), PHASE, packed=True, from_python=False)
+        function = getattr(metropolis_step if name == "propose" else phases, name)
+        signature = CALLING_PHASE if "callees" in function.__code__.co_varnames else PHASE
+        compile_part(function, signature, packed=True, from_python=False)
 
 
 def adaptive_solver():

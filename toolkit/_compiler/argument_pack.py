@@ -100,6 +100,19 @@ def call_compiled(part, address, *numbers):
     return lambda part, address, *numbers: part(*address, *numbers)
 
 
+def without_last(address):
+    """What is packed at ``address``, less the last of the packed arguments: for a part that takes the others alone."""
+    return address[:-1]
+
+
+@overload(without_last, jit_options=INLINE)
+def compiled_without_last(address):
+    """``without_last`` when compiled: the same address, as a struct begins with its first fields."""
+    if isinstance(address, types.BaseTuple):
+        return lambda address: address[:-1]
+    return lambda address: address
+
+
 def check_types(typing_context: Any, expected: Any, received: Any, what: str) -> None:
     """Raise TypingError where arguments do not match a part's signature: it would read the wrong bytes."""
     if len(expected) != len(received):

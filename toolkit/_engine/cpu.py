@@ -16,12 +16,13 @@ from .._compiler.beside import Wanted, compile_parts
 from .._compiler.block_rows import NOISY_ENERGY
 from .._compiler.decorators import NoPart, PartPointer
 from ..boundaries.convex import everywhere_inside, no_domain
+from ..dynamics.interface import check_move
 from ..dynamics.metropolis import no_move
 from ..schedules import Factors
 from ..tempering.interface import no_tempering
 from .fused import can_be_fused, fused_engines, specifications
 from .loop import advance
-from .phases import no_phase
+from .phases import no_calling_phase, no_phase
 from .settings import engine_numbers, parts_of, tempering_parameters
 from .state import (
     ADVANCE,
@@ -191,7 +192,7 @@ class GeneralEngine(NamedTuple):
 
 # Parts for what a run lacks, which the engine then does not call. A user's sampler may name the first or the third:
 # without a call they do as little.
-NOTHING = (no_move, everywhere_inside, no_tempering, no_phase)
+NOTHING = (no_move, everywhere_inside, no_tempering, no_phase, no_calling_phase)
 
 
 def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngine:
@@ -203,7 +204,7 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     target, domain = problem.target.compiled(), problem.domain
     if last is not None and last.target is target and last.locate is parts.locate:
         return last
-    job.sampler.dynamics.check_move()
+    check_move(job.sampler.dynamics)
     compiled = {parts.target: target}
     if domain is not None and parts.locate is domain.locate.py_func:
         compiled[parts.locate] = domain.locate

@@ -9,7 +9,7 @@ phases that not every run needs (``phases``) are compiled when one does.
 
 from numba import int64, uint64
 
-from .._compiler.argument_pack import call_part, pack_arguments
+from .._compiler.argument_pack import call_part, pack_arguments, without_last
 from .._compiler.block_rows import (
     CONTINUOUS,
     CONTOUR,
@@ -71,8 +71,9 @@ def advance(parts, state, constants, steps):
         locate, (previous, state.mirror_point, rows[OUTSIDE], constants.float_table, constants.int_table)
     )
     callees = Callees(at_end, at_probe, at_locate, at_locate_of_probe, target, locate)
-    # All phases take the same arguments, so what is packed for one is packed for all.
-    at_phase = pack_arguments(parts.propose, (state, constants, steps, callees))
+    # Phases take the same arguments, so what is packed for one is packed for all.
+    at_calling_phase = pack_arguments(parts.propose, (state, constants, steps, callees))
+    at_phase = without_last(at_calling_phase)
     lane_arrays = Lanes(
         position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA], state.scale
     )  # fmt: skip
@@ -104,7 +105,7 @@ def advance(parts, state, constants, steps):
         else:
             call_part(target, at_target)
             if numbers.penalty > 0.0:
-                call_part(parts.penalise, at_phase, step, changes)
+                call_part(parts.penalise, at_calling_phase, step, changes)
         if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
             call_part(parts.read_energies, at_phase, step, slot)
         if slot >= 0 and numbers.keeps_energies:
@@ -116,7 +117,7 @@ def advance(parts, state, constants, steps):
             place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 there is no law that tempering must leave invariant
         if numbers.needs_curvature:
-            call_part(parts.estimate_curvature, at_phase, step, changes)
+            call_part(parts.estimate_curvature, at_calling_phase, step, changes)
         if numbers.gradient_noise > 0.0:
             call_part(parts.add_gradient_noise, at_phase, step, place)
         if numbers.tempering != NO_TEMPERING:
@@ -128,12 +129,12 @@ def advance(parts, state, constants, steps):
         if numbers.draws_noise:
             fill_noise(state, numbers.seed, step, uint64(MOVE), int64(0), place)
         if numbers.leapfrogs > 0:
-            call_part(parts.propose, at_phase, step, changes)
+            call_part(parts.propose, at_calling_phase, step, changes)
         else:
             call_part(parts.move, at_move, changes)
         slot = slots[k]
         if numbers.max_bounces > 0 or numbers.rejects or numbers.keeps_statistics:
-            call_part(parts.after_move, at_phase, step, slot)
+            call_part(parts.after_move, at_calling_phase, step, slot)
         if has_diverged(state, numbers.tempering == CONTINUOUS):
             call_part(parts.freeze_diverged, at_phase, step, 0)
 

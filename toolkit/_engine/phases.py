@@ -1,6 +1,6 @@
 """Phases of a step that not every run needs: each is compiled when one does, and called by its address.
 
-All have the arguments of ``no_phase``; ``settings.parts_of`` chooses those of a run.
+All have the arguments of ``no_phase`` or ``no_calling_phase``; ``settings.parts_of`` chooses those of a run.
 """
 
 import math
@@ -41,12 +41,20 @@ from .noise_buffer import fill_noise, refill_noise_buffer
 from .recording import record_row, record_statistics, record_theta, record_trace
 
 
-def no_phase(state, constants, steps, callees, step, number):
+def no_phase(state, constants, steps, step, number):
     """Stands for a phase that a run does not need.
 
-    state: ``State`` of a block. constants: ``Constants``. steps: ``Steps``. callees: ``Callees``. number: ``slot`` of a
-    draw or trace that is recorded, ``place`` in the buffer of noise, steps ``left`` of a call, ``changes`` as a move
-    has them; others do not read it.
+    state: ``State`` of a block. constants: ``Constants``. steps: ``Steps``. number: ``slot`` of a draw or trace that is
+    recorded, ``place`` in the buffer of noise, steps ``left`` of a call; others do not read it.
+    """
+    return
+
+
+def no_calling_phase(state, constants, steps, callees, step, number):
+    """Stands for a phase that calls target or domain.
+
+    callees: ``Callees``, which other phases do without, so that fused engines of several targets share what is compiled
+    of them. number: also ``changes``, as a move has them.
     """
     return
 
@@ -119,19 +127,19 @@ def penalise(state, constants, steps, callees, step, number):
     penalise_at(at, callees.locate, callees.at_locate, state, constants.numbers)
 
 
-def refill_noise(state, constants, steps, callees, step, left):
+def refill_noise(state, constants, steps, step, left):
     """Fill the buffer of noise from ``step`` on; ``left``: steps of this call."""
     refill_noise_buffer(state, constants.numbers, step, left)
 
 
-def add_gradient_noise(state, constants, steps, callees, step, place):
+def add_gradient_noise(state, constants, steps, step, place):
     """Add noise to the gradient; ``place``: where that of this step begins in the buffer."""
     numbers = constants.numbers
     fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
     add_noise(state.gradient, numbers.gradient_noise, state.noise)
 
 
-def start_momenta(state, constants, steps, callees, step, number):
+def start_momenta(state, constants, steps, step, number):
     """Draw momenta from N(0, T) before the first step."""
     seed = constants.numbers.seed
     fill_normals(state.momentum, seed, state.chain, state.replica, uint64(0), uint64(START))
@@ -140,7 +148,7 @@ def start_momenta(state, constants, steps, callees, step, number):
             state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
 
 
-def read_energies(state, constants, steps, callees, step, slot):
+def read_energies(state, constants, steps, step, slot):
     """Compute what tempering needs: the noisy energy, and contour's multiplier; record the weight of a draw.
 
     slot: of the draw before this step; negative where there is none.
@@ -259,7 +267,7 @@ def confine_lanes(state, numbers, callees, step):
                 state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
 
 
-def use_trajectory_end(state, constants, steps, callees, step, number):
+def use_trajectory_end(state, constants, steps, step, number):
     """Energy and gradient at each lane's position: at the end of its trajectory, or at its start if it was reset.
 
     A lane was reset if its test failed, if it ended outside a boundary that rejects, or if it diverged. The noise
@@ -278,7 +286,7 @@ def use_trajectory_end(state, constants, steps, callees, step, number):
             state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])
 
 
-def record_traces(state, constants, steps, callees, step, slot):
+def record_traces(state, constants, steps, step, slot):
     """Record the trace at ``slot``, and contour's θ."""
     record_trace(state, constants.numbers, slot, steps.outputs.trace)
     if constants.numbers.tempering == CONTOUR:
@@ -288,7 +296,7 @@ def record_traces(state, constants, steps, callees, step, slot):
 # Divergence: a lane that is no longer finite is reset to its last position and frozen; its step is recorded.
 
 
-def freeze_diverged(state, constants, steps, callees, step, number):
+def freeze_diverged(state, constants, steps, step, number):
     """Freeze the lanes that ``loop.has_diverged`` finds: from now on they stay at the position before the step."""
     find_non_finite(state, constants.numbers.tempering == CONTINUOUS)
     restore_previous(state.position, state.previous, state.rows[ALIVE], state.status, step)

@@ -167,14 +167,15 @@ class Callees(NamedTuple):
 
 
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
-PHASE = types.void(STATE, CONSTANTS, STEPS, s.tuple_type(Callees), types.int64, types.int64)
-PHASE_POINTER = types.FunctionType(PHASE)
+PHASE = types.void(STATE, CONSTANTS, STEPS, types.int64, types.int64)
+CALLING_PHASE = types.void(STATE, CONSTANTS, STEPS, s.tuple_type(Callees), types.int64, types.int64)
+PHASE_POINTER, CALLING_POINTER = types.FunctionType(PHASE), types.FunctionType(CALLING_PHASE)
 
 
 class Parts(NamedTuple):
     """The functions of a run, after the kind of its tempering. Uncompiled, they are the key of what is compiled for it.
 
-    Those after ``temper`` are phases, with the arguments of ``phases.no_phase``, which stands for what a run lacks.
+    Those after ``temper`` are phases; ``phases.no_phase`` and ``no_calling_phase`` stand for what a run lacks.
     """
 
     tempering: int  # leads, because Numba warns of tuples that begin with a function
@@ -182,15 +183,15 @@ class Parts(NamedTuple):
     move: Annotated[Any, types.FunctionType(s.DYNAMICS)]
     locate: Annotated[Any, DOMAIN_POINTER]
     temper: Annotated[Any, types.FunctionType(TEMPER)]
-    propose: Annotated[Any, PHASE_POINTER]
-    penalise: Annotated[Any, PHASE_POINTER]
+    propose: Annotated[Any, CALLING_POINTER]
+    penalise: Annotated[Any, CALLING_POINTER]
     refill_noise: Annotated[Any, PHASE_POINTER]
     add_gradient_noise: Annotated[Any, PHASE_POINTER]
     start_momenta: Annotated[Any, PHASE_POINTER]
     use_trajectory_end: Annotated[Any, PHASE_POINTER]
     read_energies: Annotated[Any, PHASE_POINTER]
-    estimate_curvature: Annotated[Any, PHASE_POINTER]
-    after_move: Annotated[Any, PHASE_POINTER]
+    estimate_curvature: Annotated[Any, CALLING_POINTER]
+    after_move: Annotated[Any, CALLING_POINTER]
     record_traces: Annotated[Any, PHASE_POINTER]
     freeze_diverged: Annotated[Any, PHASE_POINTER]
 

@@ -52,18 +52,9 @@ class Dynamics(NamedTuple):
     def __reduce__(self) -> Any:
         return reduced(self)
 
-    def check_move(self) -> None:
-        """Raise TypeError where the block function takes other arguments than the engine gives."""
-        takes, given = len(DYNAMICS.args), getattr(self.move, "__code__", None)
-        if given is not None and given.co_argcount != takes:
-            raise TypeError(
-                f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
-                f"them `changes`; it takes {given.co_argcount}"
-            )
-
     def compiled(self) -> Any:
-        """The block function compiled for the engine. Raises TypeError as ``check_move``."""
-        self.check_move()
+        """The block function compiled for the engine. Raises TypeError where it takes other arguments."""
+        check_move(self)
         return compile_part(bound(self.move), DYNAMICS, packed=True, from_python=False)
 
     def memory_sizes(self, dim: int) -> list[tuple[str, int]]:
@@ -85,3 +76,13 @@ class Dynamics(NamedTuple):
         """The first value of every row of memory."""
         entries = zip(self.memory_sizes(dim), self.memory_start, strict=True)
         return np.concatenate([np.zeros(0), *(np.full(size, start) for (_, size), start in entries)])
+
+
+def check_move(dynamics: Dynamics) -> None:
+    """Raise TypeError where the block function takes other arguments than the engine gives."""
+    takes, given = len(DYNAMICS.args), getattr(dynamics.move, "__code__", None)
+    if given is not None and given.co_argcount != takes:
+        raise TypeError(
+            f"move of dynamics {dynamics.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
+            f"them `changes`; it takes {given.co_argcount}"
+        )

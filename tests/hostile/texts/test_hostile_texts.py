@@ -28,6 +28,7 @@ ALLOWED = {
     ("toolkit/maths/powers.py", "compile"): "two constants, of which the bytecode is looked at",
     ("toolkit/_compiler/pickling.py", "loads"): "functions that the user's own process pickled",
     ("toolkit/_compiler/disk_cache.py", "loads"): "machine code from the user's own cache folder, as Numba does",
+    ("toolkit/_engine/tiers.py", "loads"): "machine code of a process that this one has started",
     ("toolkit/verification/subprocess_run.py", "loads"): "what the parent process pickled",
     ("toolkit/_compiler/lowering.py", "import_module"): "the module of a function that the user's own process pickled",
     ("toolkit/errors.py", "import_module"): "names of packages that callers write as constants",
