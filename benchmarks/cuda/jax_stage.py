@@ -128,8 +128,8 @@ def main(plan: Plan) -> None:
         print("jax: it is not installed")
         return
     table = Table(
-        plan.folder, "jax", "case", "chains", "kept", "beside JAX", "spread", "ours, 10⁶/s", "JAX, 10⁶/s", "JAX's way",
-        "its ways at first, 10⁶/s", "its worst deviation, 1 being allowed",
+        plan.folder, "cuda_jax", "case", "chains", "kept", "beside JAX", "spread", "ours, 10⁶/s", "JAX, 10⁶/s",
+        "JAX's way", "its ways at first, 10⁶/s", "its worst deviation, 1 being allowed",
     )  # fmt: skip
     for name in (name for name in TIMES if name in plan.names):
         if plan.is_late(name):

@@ -33,8 +33,8 @@ PTX_KINDS = (
     (r"cvt\..*", "convert"),
     (r"(mul|mad)\.(wide\..*|lo\.[su]64|hi\..*)", "wide multiply"),
     (r"(mul|mad)\..*", "multiply"),
-    (r"(ld|st|atom)\.(?!param).*", "memory"),
-    (r"(mov|selp|neg|abs)\..*|ld\.param.*|bra.*|call.*|ret.*", "move"),
+    (r"(ld|st|atom)\.(?!param|const).*", "memory"),
+    (r"(mov|selp|neg|abs)\..*|ld\.(param|const).*|bra.*|call.*|ret.*", "move"),
 )
 SASS_KINDS = (
     (r"DFMA.*", "fma64"),

@@ -7,6 +7,7 @@ wrong code beside it, in which it finds what is wrong.
 import importlib.util
 import inspect
 import math
+import re
 import textwrap
 import warnings
 from dataclasses import replace
@@ -69,6 +70,54 @@ def test_products_and_sums_are_kept_apart_but_by_our_own_fma(monkeypatch):
     compile_ir = nvvm.compile_ir
     monkeypatch.setattr(nvvm, "compile_ir", lambda ir, **options: compile_ir(ir, **{**options, "fma": True}))
     assert faults(code_of(block, s.TARGET)) == ["fused"]
+
+
+READ = re.compile(r"\t\{\n(?:\t\.reg \.f64 %literal\d;\n\tld\.const[^\n]*\n)+([^\n]*)\n\t\}")
+LOADED = re.compile(r"ld\.const\.f64 (%literal\d), \[literals\+(\d+)\];")
+
+
+def with_literals_back(ptx):
+    """``ptx`` as before ``with_constant_bank``, by the table that it holds."""
+    table = re.search(r"\.const \.align 8 \.f64 literals\[(\d+)\] = \{(.*)\};\n", ptx)
+    values = table[2].split(", ")
+    assert len(set(values)) == len(values) == int(table[1])
+
+    def original(read):
+        operation = read[1]
+        for name, place in LOADED.findall(read[0]):
+            operation = operation.replace(name, values[int(place) // 8])
+        return operation
+
+    return READ.sub(original, ptx.replace(table[0], ""))
+
+
+def ptx_of_sgld():
+    """The kernel of SGLD on cosine25."""
+    job = kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job()
+    return inspection.chain_codes(job, ((9, 0),))[0].ptx
+
+
+def test_long_literals_are_read_from_constant_memory(monkeypatch):
+    """Each that needs both of its words, once in the table, with its value; nothing else changes."""
+    rewritten = compiling.with_constant_bank
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "with_constant_bank", lambda ptx: ptx)
+        before = ptx_of_sgld()
+    code = rewritten(before)
+    assert with_literals_back(code) == before != code
+    assert rewritten("add.rn.f64 %fd1, %fd2, 0d3FF0000000000000;") == "add.rn.f64 %fd1, %fd2, 0d3FF0000000000000;"
+    left = [line for line in code.splitlines() if compiling.WITH_LITERAL.match(line)]
+    assert left  # 0.5, 1.0 and such
+    assert not any(compiling.LONG_LITERAL.search(line) for line in left)
+    # Those of kernels as they are compiled.
+    assert len(LOADED.findall(ptx_of_sgld())) == len(LOADED.findall(code)) > 40
+
+
+def test_philox_multiplies_words():
+    """Ten rounds of two products of 32 bits by 32, and none by 64."""
+    ptx = ptx_of_sgld()
+    assert len(re.findall(r"mul\.wide\.u32\s", ptx)) >= 19  # the first product may be of what is known
+    assert not re.findall(r"mul\.lo\.s64[^\n]*\b(?:3528531795|3449720151)", ptx)
 
 
 def by_erf(x):

@@ -11,6 +11,20 @@ MUTANTS = [
         "tests/cuda/test_ptx.py -k kept_apart",
     ),
     Mutant(
+        "device: literals in constant memory take each other's places",
+        "toolkit/_engine/cuda/compiling.py",
+        "{8 * places.setdefault(literal, len(places))}",
+        "{8 * places.setdefault(literal, len(places) // 2 * 2)}",
+        "tests/cuda/test_ptx.py -k literals",
+    ),
+    Mutant(
+        "device: kernels compiled with literals in their instructions",
+        "toolkit/_engine/cuda/compiling.py",
+        "[with_constant_bank(ptx) for ptx in get_texts(cc)]",
+        "get_texts(cc)",
+        "tests/cuda/test_ptx.py -k literals",
+    ),
+    Mutant(
         "device: optimised again when it is linked",
         "toolkit/_engine/cuda/compiling.py",
         "cuda.jit(function, lto=False, ",

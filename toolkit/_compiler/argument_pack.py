@@ -16,7 +16,7 @@ from numba.extending import intrinsic, overload
 from ..errors import shown
 from .lowering import WIDTH, WideLower, compiler_with
 
-INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
+INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}  # of overloads, as the decorator ``inlined``
 POINTER = ir.IntType(8).as_pointer()
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maths.philox import HALF_WORD, INITIAL, LOW, MANTISSA_SHIFT, WORD, philox4x32
+from ..maths.philox import HALF_WORD, INITIAL, LOW, MANTISSA_SHIFT, WORD, philox4x32_of_arrays
 from ..problem.definition import Problem, Spread
 
 Floats = NDArray[np.float64]
@@ -178,7 +178,7 @@ def uniforms(seed: int, chain: Integers, replica: Integers, attempt: int, dim: i
     values = np.empty((chain.size, 2 * pairs))
     for first in range(0, chain.size, rows):
         lanes = slice(first, first + rows)
-        words = philox4x32.py_func(
+        words = philox4x32_of_arrays(
             np.uint64(attempt), purpose, chain[lanes, None].astype(np.uint64),
             replica[lanes, None].astype(np.uint64) | index, np.uint64(seed) & LOW, np.uint64(seed) >> WORD,
         )  # fmt: skip

@@ -10,9 +10,13 @@ so that no two draws of one run share a counter, and the bits of a chain do not 
 """
 
 import math
+from types import FunctionType
 
 import numpy as np
-from numba import uint64
+from llvmlite import ir
+from numba import types, uint64
+from numba.core.cpu import CPUContext
+from numba.extending import intrinsic
 
 from .._compiler.decorators import inlined, noinline
 from .elementary import from_bits, log_of_normal, select, sincos_bounded_turns
@@ -32,12 +36,26 @@ ONE_BITS = np.uint64(0x3FF0000000000000)
 MANTISSA_SHIFT = np.uint64(12)
 
 
+@intrinsic
+def multiply_words(typing_context, a, b):
+    """The product of two uint64 that hold 32 bits; CUDA's compiler would multiply their high halves as well."""
+
+    def generate(context, builder, signature, arguments):
+        if isinstance(context, CPUContext):
+            return builder.mul(*arguments)
+        word, number = ir.IntType(32), ir.IntType(64)
+        instruction = ir.InlineAsm(ir.FunctionType(number, [word, word]), "mul.wide.u32 $0, $1, $2;", "=l,r,r")
+        return builder.call(instruction, [builder.trunc(argument, word) for argument in arguments])
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
 @inlined
 def philox4x32(c0, c1, c2, c3, k0, k1):
     """The four output words of Philox4x32-10 for a counter and a key; all are uint64 that hold 32 bits."""
     for _ in range(10):
-        product_0 = MULTIPLIER_0 * c0
-        product_1 = MULTIPLIER_1 * c2
+        product_0 = multiply_words(MULTIPLIER_0, c0)
+        product_1 = multiply_words(MULTIPLIER_1, c2)
         c0 = (product_1 >> WORD) ^ c1 ^ k0
         c1 = product_1 & LOW
         c2 = (product_0 >> WORD) ^ c3 ^ k1
@@ -45,6 +63,10 @@ def philox4x32(c0, c1, c2, c3, k0, k1):
         k0 = (k0 + WEYL_0) & LOW
         k1 = (k1 + WEYL_1) & LOW
     return c0, c1, c2, c3
+
+
+# The same for arrays in Python, which cannot call an intrinsic.
+philox4x32_of_arrays = FunctionType(philox4x32.py_func.__code__, {**globals(), "multiply_words": np.multiply})
 
 
 @inlined

@@ -15,10 +15,10 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from .._compiler.argument_pack import INLINE
 from .._compiler.code_walk import transformed
 from .._compiler.decorators import inlined
 
-INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 LARGEST_INTEGER = 1e9  # largest float exponent that is treated as an integer if it is one
 
 

@@ -443,8 +443,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
 
 # Compilation: once for all runs that differ only in the kernel's arguments; cached on disk.
 
-# At most 128 registers, so that a multiprocessor holds 512 threads, not 256. On an H200 r2SGLD gained 10 % and TACT-HMC
-# 21 %, although they spill; ICSGLD, of five replicas, lost 11 to 19 % (docs/cuda.md).
+# At most 128 registers, so that a multiprocessor holds 512 threads, not 256. On an H200 r2SGLD gained 10 %, although it
+# spills; ICSGLD, of five replicas, lost 11 to 19 % (docs/cuda.md).
 MOST_REGISTERS, FEW_REPLICAS = 128, 2
 
 
