@@ -19,6 +19,20 @@ MUTANTS = [
         "tests/toolkit/compiler/test_kept_functions.py -k keeps_its_name",
     ),
     Mutant(
+        "compiler: flags are listed anew in each look-up",
+        "toolkit/_compiler/lowering.py",
+        "            self.state.flags = OwnFlags(self.state.flags)\n",
+        "",
+        "tests/toolkit/compiler/test_lowering.py -k flags_are_listed",
+    ),
+    Mutant(
+        "compiler: settled flags of any kind are equal",
+        "toolkit/_compiler/lowering.py",
+        "self is other or bool(super().__eq__(other))",
+        "self is other or isinstance(other, Flags)",
+        "tests/toolkit/compiler/test_lowering.py -k settled",
+    ),
+    Mutant(
         "cache: a file is believed by its name",
         "toolkit/_compiler/disk_cache.py",
         "if (made_by, stored_key) == (MADE_BY, key) else None",

@@ -402,6 +402,33 @@ def check_mutual_recursion(state: Any) -> None:
                 raise UnsupportedError(f"{names} call each other: a function may call itself, but not in a ring")
 
 
+class OwnFlags(Flags):  # type: ignore[misc]
+    """Numba's flags of a compilation, which it copies when it begins."""
+
+    def copy(self) -> "SettledFlags":
+        """What the compilation of inner functions is looked up by."""
+        return SettledFlags(self)
+
+
+class SettledFlags(Flags):  # type: ignore[misc]
+    """Flags that no longer change. Numba compares them in thousands of look-ups, by new dictionaries each time."""
+
+    def __init__(self, flags: Flags) -> None:
+        super().__init__(flags)
+        self._all: dict[str, Any] = super().values()
+        self._hash: int = super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+    def values(self) -> dict[str, Any]:
+        """All options with their values."""
+        return self._all
+
+
 def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None = None) -> type[CompilerBase]:
     """Numba's compiler with ``lower`` as its lowering; library: the class of its code library, None for Numba's."""
 
@@ -431,6 +458,10 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
             return lower
 
     class Compiler(CompilerBase):  # type: ignore[misc]
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.state.flags = OwnFlags(self.state.flags)
+
         def define_pipelines(self) -> list[Any]:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.passes = [(Lowering if p is NativeLowering else p, description) for p, description in passes.passes]
