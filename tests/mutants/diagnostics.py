@@ -15,7 +15,7 @@ MUTANTS = [
         "toolkit/diagnostics/energies.py",
         'getattr(truth, "energy_tails", None)',
         "None",
-        "tests/targets/truth/test_energy_levels.py -k bins",
+        "tests/targets/truth/test_energy_levels.py -k bins -m slow",
     ),
     Mutant(
         "cycles: the cut normal taken for a whole one",

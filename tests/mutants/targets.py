@@ -64,7 +64,7 @@ MUTANTS = [
         "targets/mixtures/truth.py",
         "if dim <= 2 and",
         "if dim <= 0 and",
-        "tests/targets/truth/test_energy_levels.py -k product",
+        "tests/targets/truth/test_energy_levels.py -k product -m slow",
     ),
     Mutant(
         "minibatch: not scaled up to all data",
