@@ -215,6 +215,10 @@ def unpack_draws(
         theta = problem.parameters(draws).reshape(-1, problem.dim)
         weights = shares_of(draws)
     else:
+        if is_a(draws, System | Identification):
+            raise TypeError(
+                f"draws must be a run or parameters, got {shown(draws)}: sysid.data.simulate makes data of a system"
+            )
         theta = check_real_array("draws", draws)
         if not is_a(problem, Identification | System):
             raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")

@@ -307,6 +307,9 @@ REFUSED = {
         lambda: simulate([[1.0]], TIMES), "problem must be the System or Identification of the draws, got None",
     ),
     "width": (lambda: simulate([[1.0]], TIMES, problem=LORENZ), r"draws must have shape \(…, 3\), got \(1, 1\)"),
+    "a system": (
+        lambda: simulate(LORENZ, TIMES), "draws must be a run or parameters, got .*: sysid.data.simulate makes data of",
+    ),
     "none": (lambda: simulate(np.zeros((0, 3)), TIMES, problem=LORENZ), "draws must be at least one, got none"),
     "start": (
         lambda: simulate([[1.0]], TIMES, problem=DECAY, start=[1.0, 2.0]),
