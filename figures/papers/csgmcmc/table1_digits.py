@@ -160,7 +160,7 @@ def draw(data: Data) -> Figure:
     panel.set(xlim=(0.0, np.log(KNOWN)), ylim=(0.0, 1.0), xlabel="entropy of the prediction, nats (ln 5 = 1.61 is all)",
               ylabel="share of test digits below")  # fmt: skip
     panel.set_title("(e) digits 5–9, asked of networks that know 0–4", loc="left")
-    panel.legend(loc="lower right", ncols=2)
+    below.legend(loc="outside lower center", ncols=4)
     return figure
 
 
