@@ -38,7 +38,6 @@ EXACT = frozenset(
     for suffix in ("", "f", "d")
 )  # fmt: skip
 
-
 # Operations with float64 literals that do not fit into an instruction, which has room for a literal's high word.
 WITH_LITERAL = re.compile(r"^\s*(?:fma|add|sub|mul)\.rn\.f64\b.*\b0d.*$", re.M)
 LONG_LITERAL = re.compile(r"\b0d[0-9A-Fa-f]{8}(?!0{8})[0-9A-Fa-f]{8}\b")
@@ -60,7 +59,7 @@ def contracts(ptx: str) -> bool:
 def with_constant_bank(ptx: str) -> str:
     """``ptx`` with long float64 literals read from constant memory, where an operation reads them by itself.
 
-    The assembler moves a literal into registers by two instructions of its own, each time: a sixth of a step of SGLD.
+    The assembler moves a literal into registers by two instructions of its own, each time: a seventh of a step of SGLD.
     """
     places: dict[str, int] = {}
 
