@@ -1,5 +1,6 @@
 """Integrals of exp(−U) over the cells of a grid, and over their parts inside a polygon, by Gauss–Legendre."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -185,12 +186,16 @@ def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
 # Panels: boxes of any dimension, on which the integrals of ``panels`` and ``energy_levels`` are computed.
 
 
+@functools.cache
 def tensor_rule(order: int, dim: int) -> tuple[Array, Array]:
-    """Places (order^dim, dim) in the unit cube and weights of the tensor Gauss–Legendre rule."""
+    """Places (order^dim, dim) in the unit cube and weights of the tensor Gauss–Legendre rule, not to be written to."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     places = np.stack(np.meshgrid(*[0.5 * (nodes + 1.0)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     products = np.stack(np.meshgrid(*[0.5 * weights] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-    return places, products.prod(axis=1)
+    rule = places, products.prod(axis=1)
+    for array in rule:
+        array.flags.writeable = False
+    return rule
 
 
 def halve_panels(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
