@@ -97,7 +97,13 @@ def ptx_of_sgld():
     return inspection.chain_codes(job, ((9, 0),))[0].ptx
 
 
-def test_long_literals_are_read_from_constant_memory(monkeypatch):
+@pytest.fixture(scope="module")
+def code_of_sgld():
+    """The kernel as it is compiled."""
+    return ptx_of_sgld()
+
+
+def test_long_literals_are_read_from_constant_memory(monkeypatch, code_of_sgld):
     """Each that needs both of its words, once in the table, with its value; nothing else changes."""
     rewritten = compiling.with_constant_bank
     with monkeypatch.context() as patch:
@@ -109,15 +115,13 @@ def test_long_literals_are_read_from_constant_memory(monkeypatch):
     left = [line for line in code.splitlines() if compiling.WITH_LITERAL.match(line)]
     assert left  # 0.5, 1.0 and such
     assert not any(compiling.LONG_LITERAL.search(line) for line in left)
-    # Those of kernels as they are compiled.
-    assert len(LOADED.findall(ptx_of_sgld())) == len(LOADED.findall(code)) > 40
+    assert len(LOADED.findall(code_of_sgld)) == len(LOADED.findall(code)) > 40
 
 
-def test_philox_multiplies_words():
+def test_philox_multiplies_words(code_of_sgld):
     """Ten rounds of two products of 32 bits by 32, and none by 64."""
-    ptx = ptx_of_sgld()
-    assert len(re.findall(r"mul\.wide\.u32\s", ptx)) >= 19  # the first product may be of what is known
-    assert not re.findall(r"mul\.lo\.s64[^\n]*\b(?:3528531795|3449720151)", ptx)
+    assert len(re.findall(r"mul\.wide\.u32\s", code_of_sgld)) >= 19  # the first product may be of what is known
+    assert not re.findall(r"mul\.lo\.s64[^\n]*\b(?:3528531795|3449720151)", code_of_sgld)
 
 
 def by_erf(x):
