@@ -380,7 +380,7 @@ def second_differences(lattice: Array) -> Array:
     """Sum over the coordinates of the largest second difference of each panel's values, (panels,)."""
     total = np.zeros(len(lattice))
     for axis in range(1, lattice.ndim):
-        first, middle, last = (lattice[(*[slice(None)] * axis, k)] for k in range(3))
+        first, middle, last = (lattice.take(k, axis=axis) for k in range(3))
         total += np.abs((last - middle) - (middle - first)).reshape(len(lattice), -1).max(axis=1)
     return total
 
