@@ -5,6 +5,13 @@ from .runner import Mutant
 SWEEP = "tests/toolkit/distributed/test_sweep.py"
 MUTANTS = [
     Mutant(
+        "cluster: a request is answered by that of a client of another version",
+        "toolkit/_distributed/tasks.py",
+        "repr(own).encode() + content",
+        "content",
+        "tests/toolkit/distributed/test_losses.py -k another_version",
+    ),
+    Mutant(
         "tuning: the mean of acceptances for their harmonic mean",
         "toolkit/tuning/step_sizes.py",
         "(1.0 / np.maximum(acceptance, 0.5 / n_steps)).mean(axis=0))",

@@ -19,7 +19,7 @@ PATIENCE = 30.0  # seconds
 
 
 class Payload(NamedTuple):
-    """A request as workers get it: with the versions that pickled it, and a digest of its bytes."""
+    """A request as workers get it: with the versions that pickled it, and a digest of both, by which it is kept."""
 
     versions: dict[str, str]
     digest: str
@@ -34,8 +34,8 @@ def versions() -> dict[str, str]:
 
 def payload_of(request: Any) -> Payload:
     """``request`` for workers; functions and classes of a script or notebook are sent by value."""
-    content = cloudpickle.dumps(request)
-    return Payload(versions(), hashlib.sha256(content).hexdigest(), content)
+    content, own = cloudpickle.dumps(request), versions()
+    return Payload(own, hashlib.sha256(repr(own).encode() + content).hexdigest(), content)
 
 
 _OPENED: dict[str, Any] = {}  # by digest; unpickled once in a process, so that what is compiled is kept

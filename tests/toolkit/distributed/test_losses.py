@@ -101,9 +101,14 @@ def test_a_task_of_one_chain_that_is_lost_ends_the_run(client, monkeypatch):
 
 
 def test_workers_of_another_version_are_refused(client, monkeypatch):
+    """Also where the scheduler still holds the same request of a client of theirs."""
+    kept = TaskQueue(client, tasks.Lost("the same request"))
+    assert opened(kept._payload.result())
     monkeypatch.setattr(tasks, "versions", lambda: {"python": "3.11", "manymodes": "0.0.1", "sources": "other"})
     with pytest.raises(ClusterError, match=r"workers must have the toolkit and Python of the client.*0\.0\.1 here"):
         sample(COSINE, SGLD, n_steps=10, n_chains=4, seed=1, client=client)
+    with pytest.raises(ClusterError, match="workers must have the toolkit"):
+        client.submit(opened, TaskQueue(client, tasks.Lost("the same request"))._payload, pure=False).result()
 
 
 def test_requests_are_unpickled_once_in_a_process():
