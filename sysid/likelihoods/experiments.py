@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit._compiler import HoldsFunctions, kernel, set_recipe
+from toolkit._compiler import HoldsFunctions, SharedCode, call_part, kernel, pack_arguments, set_linked_form, set_recipe
 from toolkit.errors import shown
 from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from .error_laws import SCALE_WORDS, scale_name
-from .interface import Experiment, Measured
+from .interface import WITH_KERNEL, Experiment, Measured, with_kernel
 from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
 from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
@@ -45,36 +45,43 @@ def scatter(own_slope, table, slope):
                 slope[row, lane] += own_slope[k, lane]
 
 
+@kernel
+def add_experiments(theta, energy, slope, numbers, work, shoot):
+    """The sum of the energies of experiments, each by the kernel ``shoot`` of one."""
+    for lane in range(energy.size):
+        energy[lane] = 0.0
+    for k in range(slope.shape[0]):
+        for lane in range(energy.size):
+            slope[k, lane] = 0.0
+    most = int(numbers[MOST_PARAMETERS])
+    for e in range(int(numbers[N_EXPERIMENTS])):
+        block = int(numbers[N_HEAD + e])
+        q = int(numbers[block])
+        table, own_theta, own_slope = numbers[block + 1 :], work[:q], work[most : most + q]
+        own_energy = work[2 * most]
+        gather(theta, table, own_theta)
+        given = (own_theta, own_energy, own_slope, numbers[block + 1 + 2 * q :], work[2 * most + 1 :])
+        call_part(shoot, pack_arguments(shoot, given))
+        for lane in range(energy.size):
+            energy[lane] += own_energy[lane]
+        scatter(own_slope, table, slope)
+    for k in range(slope.shape[0]):
+        for lane in range(energy.size):
+            slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
+
+
+ADD_EXPERIMENTS = SharedCode(add_experiments, WITH_KERNEL)
+
+
 @functools.cache
 def joint_kernel(shoot: Any) -> Any:
     """The kernel of a ``Prepared``: the sum of the energies of experiments, each by the kernel ``shoot`` of one."""
 
     @kernel
-    def add_all(theta, energy, slope, numbers, work):
-        most = int(numbers[MOST_PARAMETERS])
-        for e in range(int(numbers[N_EXPERIMENTS])):
-            block = int(numbers[N_HEAD + e])
-            q = int(numbers[block])
-            table, own_theta, own_slope = numbers[block + 1 :], work[:q], work[most : most + q]
-            own_energy = work[2 * most]
-            gather(theta, table, own_theta)
-            shoot(own_theta, own_energy, own_slope, numbers[block + 1 + 2 * q :], work[2 * most + 1 :])
-            for lane in range(energy.size):
-                energy[lane] += own_energy[lane]
-            scatter(own_slope, table, slope)
-
-    @kernel
     def joint(theta, energy, slope, numbers, work):
-        for lane in range(energy.size):
-            energy[lane] = 0.0
-        for k in range(slope.shape[0]):
-            for lane in range(energy.size):
-                slope[k, lane] = 0.0
-        add_all(theta, energy, slope, numbers, work)
-        for k in range(slope.shape[0]):
-            for lane in range(energy.size):
-                slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
+        add_experiments(theta, energy, slope, numbers, work, shoot)
 
+    set_linked_form(joint.py_func, functools.partial(with_kernel, ADD_EXPERIMENTS, shoot))
     set_recipe(joint, joint_kernel, shoot)
     return joint
 

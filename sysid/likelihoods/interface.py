@@ -2,10 +2,40 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from toolkit._compiler import reduced
+from numba import types
+
+from toolkit._compiler import (
+    FLOATS,
+    MATRIX,
+    SharedCode,
+    call_part,
+    kernel,
+    linked_form,
+    pack_arguments,
+    pointer_to,
+    reduced,
+)
 
 from ..arrays import Array, Integers
 from .observations import NOTHING_ELSE, Observation
+
+# Of a likelihood's kernel: theta (q, lane), energy (lane), slope (q, lane), numbers (any,), work (rows, lane).
+KERNEL = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
+WITH_KERNEL = types.void(*KERNEL.args, types.FunctionType(KERNEL))
+
+
+def with_kernel(shared: SharedCode, likelihood: Any) -> Any:
+    """The function of five arrays that calls ``shared``, of signature ``WITH_KERNEL``, with them and a kernel."""
+    shared.provide()
+    linked = linked_form(likelihood.py_func)
+    inner = likelihood if linked is likelihood.py_func else kernel(linked)
+    pointer, likelihood_pointer = shared.pointer, pointer_to(inner, KERNEL)
+
+    def call(first, energy, second, numbers, work):
+        part = pointer()
+        call_part(part, pack_arguments(part, (first, energy, second, numbers, work, likelihood_pointer())))
+
+    return call
 
 
 class Experiment(NamedTuple):

@@ -162,6 +162,16 @@ def compiled_pullback(system: System, observation: Observation) -> Any:
     return made
 
 
+@kernel
+def measure_none(theta, work, path, values, t):
+    """``measure`` of no functions."""
+
+
+@kernel
+def push_none(theta, work, slope, path, weights, pulled, t):
+    """``push`` of no functions."""
+
+
 def lane_measures(
     measurement: Measurement, dim: int, n_parameters: int, n_drives: int, first_drive: int
 ) -> tuple[Any, Any]:
@@ -171,15 +181,6 @@ def lane_measures(
     """
     value, pull, n = measurement
     if not n:
-
-        @kernel
-        def measure_none(theta, work, path, values, t):
-            pass
-
-        @kernel
-        def push_none(theta, work, slope, path, weights, pulled, t):
-            pass
-
         return measure_none, push_none
     drives = {"drive": n_drives} if n_drives else {}
     forwards = row_access("measured", {"theta": n_parameters, "path": dim, "values": n, **drives})

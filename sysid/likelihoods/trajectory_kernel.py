@@ -8,12 +8,26 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
 
-from toolkit._compiler import HoldsFunctions, inlined, kept, kernel, set_recipe
+from toolkit._compiler import (
+    FLOATS,
+    MATRIX,
+    HoldsFunctions,
+    SharedCode,
+    call_part,
+    compile_part,
+    inlined,
+    kernel,
+    pack_arguments,
+    pointer_to,
+    set_linked_form,
+    set_recipe,
+    tuple_type,
+)
 from toolkit.maths.elementary import fma, log, select
 
 from ..arrays import Array, Integers
@@ -28,7 +42,7 @@ from ..solvers.runge_kutta import built
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
-from .interface import Measured
+from .interface import KERNEL, Measured
 from .observations import (
     NOTHING_ELSE,
     Measurement,
@@ -110,18 +124,18 @@ MAX_FINITE = 1e300
 MAX_STEPS = 1_000_000
 
 
-class Extras(NamedTuple):
-    """What few systems have.
+class Shape(NamedTuple):
+    """Sizes that differ between systems.
 
-    n_drives: numbers that ``driven`` has behind the parameters. is_dosed: whether rows tell of doses. measure, pull,
-    n_functions: a ``Measurement``.
+    n_functions: of states, that are measured. n_drives: numbers that ``driven`` has behind the parameters. is_dosed:
+    whether rows tell of doses.
     """
 
+    dim: int
+    n_parameters: int
+    n_functions: int = 0
     n_drives: int = 0
     is_dosed: bool = False
-    measure: Any = None
-    pull: Any = None
-    n_functions: int = 0
 
 
 class Places(NamedTuple):
@@ -149,27 +163,27 @@ class Places(NamedTuple):
     path: int
 
 
-def places_of(dim: int, extras: Extras) -> Places:
-    """The bands of ``dim`` states, and of as many quantities as there are states and functions."""
-    n, m = dim + extras.n_functions, extras.n_functions
+def places_of(shape: Shape) -> Places:
+    """The bands of as many quantities as there are states and functions."""
+    dim, m = shape.dim, shape.n_functions
+    n = dim + m
     kick, deviation = N_HEAD, N_HEAD + dim
     first = deviation + 3 * n
-    dose = N_ROW + 2 * n + extras.n_drives
-    width = dose + (1 + dim if extras.is_dosed else 0)
+    dose = N_ROW + 2 * n + shape.n_drives
+    width = dose + (1 + dim if shape.is_dosed else 0)
     drive = 2 * n + 2 * dim + 2 * m
     return Places(
         kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, N_ROW + 2 * n, dose, width,
-        0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, drive + extras.n_drives,
+        0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, drive + shape.n_drives,
     )  # fmt: skip
 
 
-def lane_steps(
-    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, n_drives: int, first_drive: int
-) -> tuple[Any, Any]:
-    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards.
+find_places = inlined(places_of)
 
-    n_drives: numbers behind the parameters for inputs, in the work rows from ``first_drive`` on.
-    """
+
+def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) -> tuple[Any, Any]:
+    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards."""
+    dim, n_parameters, n_drives, first_drive = shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
     step, back = steps_of(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
     within = inlined(built("within", f"def within(y, limit):\n    return {inside}"))
@@ -184,7 +198,7 @@ def lane_steps(
     read_p, read_q = (parameters_and_drive(access, first_drive) for access in (forwards, backwards))
 
     @kernel
-    def advance(theta, work, state, path, energy, t, h, limit):
+    def advance(theta, work, energy, state, path, t, h, limit):
         for lane in range(theta.shape[1]):
             x = read_x(work, state, lane)
             y = step(t, h, x, read_p(theta, work, lane))
@@ -219,181 +233,259 @@ def law_kernels(law: str, dof: float) -> tuple[Any, Any, Any]:
     return (add_squared_residual, add_datum_slope, finish_normal) if law == NORMAL else LAWS[law](dof)
 
 
+# What differs between systems and laws of errors, called as ``advance`` calls parts: in shared code by address.
+NUMBER, ROW = types.float64, types.int64
+STEP_FORWARDS = types.void(MATRIX, MATRIX, FLOATS, ROW, ROW, NUMBER, NUMBER, NUMBER)
+STEP_BACKWARDS = types.void(MATRIX, MATRIX, MATRIX, ROW, ROW, NUMBER, NUMBER)
+MEASURE = types.void(MATRIX, MATRIX, ROW, ROW, NUMBER)
+PUSH = types.void(MATRIX, MATRIX, MATRIX, ROW, ROW, ROW, NUMBER)
+ADD_DATUM = types.void(FLOATS, FLOATS, FLOATS, FLOATS, NUMBER, types.boolean)
+ADD_SLOPE = types.void(FLOATS, FLOATS, FLOATS, NUMBER, types.boolean)
+FINISH_STATE = types.void(FLOATS, FLOATS, FLOATS, NUMBER)
+
+
+class TrajectoryParts(NamedTuple):
+    """The functions of ``lane_steps``, ``lane_measures`` and ``law_kernels``."""
+
+    shape: Shape
+    advance: Annotated[Any, types.FunctionType(STEP_FORWARDS)]
+    retreat: Annotated[Any, types.FunctionType(STEP_BACKWARDS)]
+    measure: Annotated[Any, types.FunctionType(MEASURE)]
+    push: Annotated[Any, types.FunctionType(PUSH)]
+    add_datum: Annotated[Any, types.FunctionType(ADD_DATUM)]
+    add_slope: Annotated[Any, types.FunctionType(ADD_SLOPE)]
+    finish_state: Annotated[Any, types.FunctionType(FINISH_STATE)]
+
+
+@kernel
+def set_deviations(theta, work, numbers, shape):
+    """Write 1 over the standard deviation of each quantity, and a sum of 0."""
+    at = find_places(shape)
+    for d in range(shape.dim + shape.n_functions):
+        row, sd = int(numbers[at.free_row + d]), numbers[at.deviation + d]
+        inverse, squares = work[at.inverse + d], work[at.squares + d]
+        for lane in range(theta.shape[1]):
+            inverse[lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
+            squares[lane] = 0.0
+
+
+@kernel
+def begin_segment(theta, work, path, free, numbers, shape):
+    """Write a segment's initial state: rows of θ from ``free`` on, or the fixed one where that is −1."""
+    at = find_places(shape)
+    for d in range(shape.dim):
+        fixed = numbers[at.first + d]
+        state, start = work[at.state + d], work[path + d]
+        for lane in range(theta.shape[1]):
+            x = theta[free + d, lane] if free >= 0 else fixed
+            state[lane] = x
+            start[lane] = x
+
+
+@kernel
+def set_drive(work, row, shape):
+    """Write a row's inputs."""
+    at = find_places(shape)
+    for k in range(shape.n_drives):
+        for lane in range(work.shape[1]):
+            work[at.drive + k, lane] = row[at.drive_in_row + k]
+
+
+@kernel
+def give_dose(work, path, row, shape):
+    """Add a row's dose to the state."""
+    at = find_places(shape)
+    for d in range(shape.dim):
+        for lane in range(work.shape[1]):
+            x = work[at.state + d, lane] + row[at.dose_in_row + 1 + d]
+            work[at.state + d, lane] = x
+            work[path + d, lane] = x
+
+
+@kernel
+def add_functions(theta, work, path, row, energy, logarithmic, parts):
+    """Add the data of functions."""
+    at, shape, add_datum = find_places(parts.shape), parts.shape, parts.add_datum
+    call_part(parts.measure, pack_arguments(parts.measure, (theta, work)), path, at.measured, row[TIME])
+    for k in range(shape.n_functions):
+        d = shape.dim + k
+        if row[N_ROW + 2 * d] != 0.0:
+            rows = (work[at.measured + k], energy, work[at.squares + d], work[at.inverse + d])
+            call_part(add_datum, pack_arguments(add_datum, rows), row[N_ROW + 2 * d + 1], logarithmic)
+
+
+@kernel
+def add_function_slopes(theta, work, slope, path, row, logarithmic, parts):
+    """Add the slopes of the data of functions."""
+    at, shape, add_slope = find_places(parts.shape), parts.shape, parts.add_slope
+    call_part(parts.measure, pack_arguments(parts.measure, (theta, work)), path, at.measured, row[TIME])
+    for k in range(shape.n_functions):
+        d = shape.dim + k
+        for lane in range(work.shape[1]):
+            work[at.weights + k, lane] = 0.0
+        if row[N_ROW + 2 * d] != 0.0:
+            rows = (work[at.measured + k], work[at.weights + k], work[at.inverse + d])
+            call_part(add_slope, pack_arguments(add_slope, rows), row[N_ROW + 2 * d + 1], logarithmic)
+    at_push = pack_arguments(parts.push, (theta, work, slope))
+    call_part(parts.push, at_push, path, at.weights, at.pull, row[TIME])
+
+
+@kernel
+def finish_states(energy, slope, numbers, work, parts):
+    """Finish the sums of all quantities, and add the constant."""
+    at, shape, finish_state = find_places(parts.shape), parts.shape, parts.finish_state
+    for d in range(shape.dim + shape.n_functions):
+        row, n, squares = int(numbers[at.free_row + d]), numbers[at.n_data + d], work[at.squares + d]
+        call_part(finish_state, pack_arguments(finish_state, (energy, squares, work[at.inverse + d])), n)
+        if row >= 0:
+            for lane in range(energy.size):
+                slope[row, lane] = squares[lane]
+    for lane in range(energy.size):
+        energy[lane] += numbers[CONSTANT]
+
+
+@kernel
+def forbid(energy, slope):
+    """Let the energy be inf, and its gradient 0, where either is not finite."""
+    for k in range(slope.shape[0]):
+        for lane in range(energy.size):
+            energy[lane] = select(abs(slope[k, lane]) <= MAX_FINITE, energy[lane], math.inf)
+    for lane in range(energy.size):
+        energy[lane] = select(abs(energy[lane]) <= MAX_FINITE, energy[lane], math.inf)
+    for k in range(slope.shape[0]):
+        for lane in range(energy.size):
+            slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
+
+
+@kernel
+def shoot_segments(theta, energy, slope, numbers, work, parts):
+    """Energy and gradient from parameters, then starts, then standard deviations."""
+    shape, at = parts.shape, find_places(parts.shape)
+    dim, n_parameters = shape.dim, shape.n_parameters
+    at_advance = pack_arguments(parts.advance, (theta, work, energy))
+    at_retreat = pack_arguments(parts.retreat, (theta, work, slope))
+    rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
+    for lane in range(lanes):
+        energy[lane] = 0.0
+    for k in range(slope.shape[0]):
+        for lane in range(lanes):
+            slope[k, lane] = 0.0
+    set_deviations(theta, work, numbers, shape)
+    path, free = at.path, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
+    for i in range(rows):
+        row = numbers[at.table + i * at.width : at.table + (i + 1) * at.width]
+        if row[STARTS] != 0.0:
+            begin_segment(theta, work, path + dim * (i > 0), free if free >= n_parameters else -1, numbers, shape)
+            if i > 0:
+                path += dim
+                for d in range(dim):
+                    sd = numbers[at.kick + d]
+                    add_kick(work[path - dim + d], work[path + d], energy, sd, logarithmic)
+            free += dim
+        for d in range(dim):
+            if row[N_ROW + 2 * d] != 0.0:
+                given = (work[path + d], energy, work[at.squares + d], work[at.inverse + d])
+                at_datum = pack_arguments(parts.add_datum, given)
+                call_part(parts.add_datum, at_datum, row[N_ROW + 2 * d + 1], logarithmic)
+        set_drive(work, row, shape)
+        if shape.n_functions > 0:
+            add_functions(theta, work, path, row, energy, logarithmic, parts)
+        if shape.is_dosed and row[at.dose_in_row] != 0.0:
+            path += dim
+            give_dose(work, path, row, shape)
+        h = row[STEP]
+        for j in range(int(row[N_STEPS])):
+            path += dim
+            call_part(parts.advance, at_advance, at.state, path, row[TIME] + j * h, h, numbers[LIMIT])
+    for d in range(dim):
+        for lane in range(lanes):
+            work[at.pull + d, lane] = 0.0
+    for i in range(rows - 1, -1, -1):
+        row = numbers[at.table + i * at.width : at.table + (i + 1) * at.width]
+        set_drive(work, row, shape)
+        h = row[STEP]
+        for j in range(int(row[N_STEPS]) - 1, -1, -1):
+            path -= dim
+            call_part(parts.retreat, at_retreat, at.pull, path, row[TIME] + j * h, h)
+        if shape.is_dosed and row[at.dose_in_row] != 0.0:
+            path -= dim
+        for d in range(dim):
+            if row[N_ROW + 2 * d] != 0.0:
+                at_slope = pack_arguments(parts.add_slope, (work[path + d], work[at.pull + d], work[at.inverse + d]))
+                call_part(parts.add_slope, at_slope, row[N_ROW + 2 * d + 1], logarithmic)
+        if shape.n_functions > 0:
+            add_function_slopes(theta, work, slope, path, row, logarithmic, parts)
+        if row[STARTS] != 0.0:
+            free -= dim
+            if free >= n_parameters:
+                for d in range(dim):
+                    for lane in range(lanes):
+                        slope[free + d, lane] += work[at.pull + d, lane]
+            if i > 0:
+                path -= dim
+                for d in range(dim):
+                    sd, pull = numbers[at.kick + d], work[at.pull + d]
+                    set_kick_slope(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
+    finish_states(energy, slope, numbers, work, parts)
+    forbid(energy, slope)
+
+
+SHOOT = SharedCode(shoot_segments, types.void(*KERNEL.args, tuple_type(TrajectoryParts)))
+
+
 @functools.cache
 def shooting_kernel(
     rhs: Callable[..., Any],
     pull: Any,
     method: str,
-    dim: int,
-    n_parameters: int,
+    sizes: tuple[Any, ...],
     law: str = NORMAL,
     dof: float = 0.0,
-    extras: tuple[Any, ...] = (),
+    measurement: tuple[Any, ...] = (),
 ) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
 
-    extras: entries of ``Extras``.
+    sizes: entries of ``Shape``. measurement: entries of ``Measurement``.
     """
-    more = Extras(*extras)
-    n_drives, is_dosed, *measurement = more
-    n_functions = more.n_functions
-    (
-        kick, deviation, free_row, n_data, first, table, drive_in_row, dose, width, inverse, squares, state, pulled,
-        measured, weights, drive, begin_of_path,
-    ) = places_of(dim, more)  # fmt: skip
-    advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives, drive)
-    measure, push = lane_measures(Measurement(*measurement), dim, n_parameters, n_drives, drive)
+    shape = Shape(*sizes)
+    advance, retreat = lane_steps(rhs, pull, method, shape)
+    measure, push = lane_measures(
+        Measurement(*measurement), shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
+    )
     add_datum, add_slope, finish_state = law_kernels(law, dof)
 
     @kernel
-    def set_deviations(theta, work, numbers):
-        for d in range(dim + n_functions):
-            row, sd = int(numbers[free_row + d]), numbers[deviation + d]
-            for lane in range(theta.shape[1]):
-                work[inverse + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
-                work[squares + d, lane] = 0.0
-
-    @kernel
-    def begin(theta, work, path, free, numbers):
-        for d in range(dim):
-            fixed = numbers[first + d]
-            for lane in range(theta.shape[1]):
-                x = theta[free + d, lane] if free >= 0 else fixed
-                work[state + d, lane] = x
-                work[path + d, lane] = x
-
-    @kernel
-    def set_drive(work, row):
-        for k in range(n_drives):
-            for lane in range(work.shape[1]):
-                work[drive + k, lane] = row[drive_in_row + k]
-
-    @kernel
-    def give_dose(work, path, row):
-        for d in range(dim):
-            for lane in range(work.shape[1]):
-                x = work[state + d, lane] + row[dose + 1 + d]
-                work[state + d, lane] = x
-                work[path + d, lane] = x
-
-    @kernel
-    def add_functions(theta, work, path, row, energy, logarithmic):
-        measure(theta, work, path, measured, row[TIME])
-        for k in range(n_functions):
-            d = dim + k
-            if row[N_ROW + 2 * d] != 0.0:
-                value = row[N_ROW + 2 * d + 1]
-                add_datum(work[measured + k], energy, work[squares + d], work[inverse + d], value, logarithmic)
-
-    @kernel
-    def add_function_slopes(theta, work, slope, path, row, logarithmic):
-        measure(theta, work, path, measured, row[TIME])
-        for k in range(n_functions):
-            d = dim + k
-            for lane in range(work.shape[1]):
-                work[weights + k, lane] = 0.0
-            if row[N_ROW + 2 * d] != 0.0:
-                value = row[N_ROW + 2 * d + 1]
-                add_slope(work[measured + k], work[weights + k], work[inverse + d], value, logarithmic)
-        push(theta, work, slope, path, weights, pulled, row[TIME])
-
-    @kernel
-    def finish(theta, energy, slope, numbers, work):
-        for d in range(dim + n_functions):
-            row, n = int(numbers[free_row + d]), numbers[n_data + d]
-            finish_state(energy, work[squares + d], work[inverse + d], n)
-            if row >= 0:
-                for lane in range(energy.size):
-                    slope[row, lane] = work[squares + d, lane]
-        for lane in range(energy.size):
-            energy[lane] += numbers[CONSTANT]
-
-    @kernel
-    def forbid(energy, slope):
-        for k in range(slope.shape[0]):
-            for lane in range(energy.size):
-                energy[lane] = select(abs(slope[k, lane]) <= MAX_FINITE, energy[lane], math.inf)
-        for lane in range(energy.size):
-            energy[lane] = select(abs(energy[lane]) <= MAX_FINITE, energy[lane], math.inf)
-        for k in range(slope.shape[0]):
-            for lane in range(energy.size):
-                slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
-
-    @kernel
     def shoot(theta, energy, slope, numbers, work):
-        rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
-        for lane in range(lanes):
-            energy[lane] = 0.0
-        for k in range(slope.shape[0]):
-            for lane in range(lanes):
-                slope[k, lane] = 0.0
-        set_deviations(theta, work, numbers)
-        path, free = begin_of_path, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
-        for i in range(rows):
-            row = numbers[table + i * width : table + (i + 1) * width]
-            if row[STARTS] != 0.0:
-                begin(theta, work, path + dim * (i > 0), free if free >= n_parameters else -1, numbers)
-                if i > 0:
-                    path += dim
-                    for d in range(dim):
-                        sd = numbers[kick + d]
-                        add_kick(work[path - dim + d], work[path + d], energy, sd, logarithmic)
-                free += dim
-            for d in range(dim):
-                if row[N_ROW + 2 * d] != 0.0:
-                    value = row[N_ROW + 2 * d + 1]
-                    add_datum(work[path + d], energy, work[squares + d], work[inverse + d], value, logarithmic)
-            set_drive(work, row)
-            if n_functions:
-                add_functions(theta, work, path, row, energy, logarithmic)
-            if is_dosed and row[dose] != 0.0:
-                path += dim
-                give_dose(work, path, row)
-            h = row[STEP]
-            for j in range(int(row[N_STEPS])):
-                path += dim
-                advance(theta, work, state, path, energy, row[TIME] + j * h, h, numbers[LIMIT])
-        for d in range(dim):
-            for lane in range(lanes):
-                work[pulled + d, lane] = 0.0
-        for i in range(rows - 1, -1, -1):
-            row = numbers[table + i * width : table + (i + 1) * width]
-            set_drive(work, row)
-            h = row[STEP]
-            for j in range(int(row[N_STEPS]) - 1, -1, -1):
-                path -= dim
-                retreat(theta, work, slope, pulled, path, row[TIME] + j * h, h)
-            if is_dosed and row[dose] != 0.0:
-                path -= dim
-            for d in range(dim):
-                if row[N_ROW + 2 * d] != 0.0:
-                    value = row[N_ROW + 2 * d + 1]
-                    add_slope(work[path + d], work[pulled + d], work[inverse + d], value, logarithmic)
-            if n_functions:
-                add_function_slopes(theta, work, slope, path, row, logarithmic)
-            if row[STARTS] != 0.0:
-                free -= dim
-                if free >= n_parameters:
-                    for d in range(dim):
-                        for lane in range(lanes):
-                            slope[free + d, lane] += work[pulled + d, lane]
-                if i > 0:
-                    path -= dim
-                    for d in range(dim):
-                        sd, pull = numbers[kick + d], work[pulled + d]
-                        set_kick_slope(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
-        finish(theta, energy, slope, numbers, work)
-        forbid(energy, slope)
+        parts = TrajectoryParts(shape, advance, retreat, measure, push, add_datum, add_slope, finish_state)
+        shoot_segments(theta, energy, slope, numbers, work, parts)
 
-    kept(shoot)
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters, *other_arguments(law, dof, more))
+    given = advance, retreat, measure, push, add_datum, add_slope, finish_state
+    set_linked_form(shoot.py_func, functools.partial(linked_shoot, shape, *given))
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, tuple(shape), *other_arguments(law, dof, measurement))
     return shoot
 
 
-def other_arguments(law: str, dof: float, extras: Extras) -> tuple[Any, ...]:
+def linked_shoot(shape: Shape, *functions: Any) -> Any:
+    """``shoot`` of ``shooting_kernel`` by shared code."""
+    SHOOT.provide()
+    signatures = (STEP_FORWARDS, STEP_BACKWARDS, MEASURE, PUSH, ADD_DATUM, ADD_SLOPE, FINISH_STATE)
+    shared = SHOOT.pointer
+    advance, retreat, measure, push, add_datum, add_slope, finish_state = map(pointer_to, functions, signatures)
+
+    def shoot(theta, energy, slope, numbers, work):
+        parts = TrajectoryParts(
+            shape, advance(), retreat(), measure(), push(), add_datum(), add_slope(), finish_state()
+        )  # fmt: skip
+        part = shared()
+        call_part(part, pack_arguments(part, (theta, energy, slope, numbers, work, parts)))
+
+    return shoot
+
+
+def other_arguments(law: str, dof: float, measurement: tuple[Any, ...]) -> tuple[Any, ...]:
     """The last arguments of ``shooting_kernel`` as short as they can be: the same kernel has one recipe."""
-    if extras != Extras():
-        return (law, dof, tuple(extras))
+    if measurement:
+        return (law, dof, measurement)
     return () if law == NORMAL else (law, dof)
 
 
@@ -440,16 +532,13 @@ class Segments(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What is measured and how: for the place of each datum in an energy's numbers, and its law.
-
-    shape: ``Extras`` without functions.
-    """
+    """What is measured and how: for the place of each datum in an energy's numbers, and its law."""
 
     system: System
     observation: Observation
     law: str
     dof: float
-    shape: Extras
+    shape: Shape
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -500,7 +589,7 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def _table(self) -> Array:
         """Rows of the numbers, one for each time."""
-        at = places_of(self.dim, self.layout.shape)
+        at = places_of(self.layout.shape)
         n_rows = int(self.numbers[N_ROWS])
         return self.numbers[at.table : at.table + n_rows * at.width].reshape(n_rows, at.width)
 
@@ -512,7 +601,7 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def _paths_of_rows(self, table: Array) -> Integers:
         """The first work row (rows,) of the state at each time: before a dose, and at a start that of the segment."""
-        at = places_of(self.dim, self.layout.shape)
+        at = places_of(self.layout.shape)
         starts = (table[:, STARTS] != 0.0) & (np.arange(len(table)) > 0)
         doses = table[:, at.dose_in_row] != 0.0 if self.layout.shape.is_dosed else np.zeros(len(table), np.bool_)
         after = np.cumsum(starts + doses + table[:, N_STEPS].astype(np.int64))
@@ -521,7 +610,7 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def _log_densities(self, theta: Array) -> Array:
         """``log_densities`` of few draws."""
-        at, table, law = places_of(self.dim, self.layout.shape), self._table(), self.layout.law
+        at, table, law = places_of(self.layout.shape), self._table(), self.layout.law
         energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         add_datum, _, finish_state = law_kernels(law, self.layout.dof)
         logarithmic = bool(self.numbers[LOGARITHMIC])
@@ -540,7 +629,7 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
         """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""
-        at, layout = places_of(self.dim, self.layout.shape), self.layout
+        at, layout = places_of(self.layout.shape), self.layout
         measure = checked_measure(layout.system, layout.observation, types.float64)
         drive = row[at.drive_in_row : at.drive_in_row + layout.shape.n_drives].tolist()
         parameters = theta[:, : layout.system.n_parameters].tolist()
@@ -557,7 +646,7 @@ def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tupl
     columns = np.array(np.atleast_2d(theta).T, order="C")
     energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
     work = np.zeros((work_rows, columns.shape[1]))
-    kernel(columns, energy, slope, numbers, work)
+    compile_part(kernel.py_func, KERNEL)(columns, energy, slope, numbers, work)
     return energy, np.ascontiguousarray(slope.T), work
 
 
@@ -627,11 +716,12 @@ def trajectory_energy(
     numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
-    extras = Extras(schedule.drives.shape[1], is_dosed, *measurement_of(system, equations.observation))
-    others = other_arguments(errors.law, errors.dof, extras)
-    kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, dim, system.n_parameters, *others)
+    measurement = measurement_of(system, equations.observation)
+    shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed)
+    others = other_arguments(errors.law, errors.dof, tuple(measurement) if measurement.n else ())
+    kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, tuple(shape), *others)
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
-    begin = places_of(dim, extras).path
+    begin = places_of(shape).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
-    layout = Layout(system, equations.observation, errors.law, errors.dof, extras._replace(measure=None, pull=None))
+    layout = Layout(system, equations.observation, errors.law, errors.dof, shape)
     return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin, layout)

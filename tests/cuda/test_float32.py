@@ -20,7 +20,7 @@ from benchmarks.evidence.float32 import (
 )
 from benchmarks.evidence.laws import NORMAL
 from sysid.function_constraints import beyond_of
-from sysid.likelihoods.trajectory_kernel import shooting_kernel
+from sysid.likelihoods.trajectory_kernel import forbid
 from targets import catalogue, mixtures
 from tests.support.laws import deviation, variance_deviation
 from toolkit import CheckpointError, Layout, Target, sample, samplers
@@ -97,7 +97,7 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
 
 
 STAND_INS = [(name, number) for name, numbers in float32.REPLACEMENTS.items() for number in numbers]
-ELSEWHERE = {"sysid.shooting_kernel": shooting_kernel, "sysid.beyond_of": beyond_of}  # not imported by the toolkit
+ELSEWHERE = {"sysid.forbid": forbid.py_func, "sysid.beyond_of": beyond_of}  # not imported by the toolkit
 
 
 @pytest.mark.parametrize(("name", "number"), STAND_INS)

@@ -3,22 +3,25 @@
 What other packages use is exported here.
 """
 
+from .argument_pack import call_part, pack_arguments
 from .binding import bound
 from .block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .code_walk import names_in
-from .decorators import FunctionPointer, compile_part, inlined, kept, kernel, noinline
+from .decorators import FunctionPointer, compile_part, inlined, kept, kernel, linked_form, noinline, set_linked_form
 from .disk_cache import available_threads, environment, source_stamp
 from .function_digest import PYTHON, describe_function
 from .lowering import WideCompiler, njit_unwrapped, own_flags
 from .notice import is_watched
 from .per_function import cached_per_function
 from .pickling import HoldsFunctions, reduced, set_recipe
-from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
+from .shared_code import SharedCode, pointer_to
+from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX, tuple_type
 
 __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
-    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "WideCompiler",
-    "available_threads", "bound", "cached_per_function", "compile_part", "describe_function", "environment", "inlined",
-    "is_watched", "kept", "kernel", "names_in", "njit_unwrapped", "noinline", "own_flags", "reduced", "set_recipe",
-    "source_stamp",
+    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
+    "available_threads", "bound", "cached_per_function", "call_part", "compile_part", "describe_function",
+    "environment", "inlined", "is_watched", "kept", "kernel", "linked_form", "names_in", "njit_unwrapped", "noinline",
+    "own_flags", "pack_arguments", "pointer_to", "reduced", "set_linked_form", "set_recipe", "source_stamp",
+    "tuple_type",
 ]  # fmt: skip

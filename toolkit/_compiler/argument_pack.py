@@ -36,25 +36,28 @@ class PackedLower(WideLower):
 
     def create_cfunc_wrapper(self) -> None:
         """Load the packed arguments and call the function, inlined so that they are not passed a second time."""
-        context, described = self.context, self.fndesc
-        module = context.create_module("packed")
-        kinds = [context.get_value_type(kind) for kind in described.argtypes]
-        n_first = n_packed(described.argtypes)
-        callee_type = context.call_conv.get_function_type(described.restype, described.argtypes)
-        callee = ir.Function(module, callee_type, described.llvm_func_name)
-        own_type = ir.FunctionType(ir.VoidType(), [POINTER, *kinds[n_first:]])
-        function = ir.Function(module, own_type, packed_name(described))
-        set.add(function.attributes, WIDTH)
-        builder = ir.IRBuilder(function.append_basic_block())
-        struct = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_first]).as_pointer())
-        loaded = [builder.load(cgutils.gep_inbounds(builder, struct, 0, i)) for i in range(n_first)]
-        status, _ = context.call_conv.call_function(
-            builder, callee, described.restype, described.argtypes, [*loaded, *function.args[1:]],
-            attrs=("alwaysinline",),
-        )  # fmt: skip
-        report_error(context, builder, status, described.qualname)
-        builder.ret_void()
+        module = self.context.create_module("packed")
+        define_packed(self.context, module, self.fndesc)
         self.library.add_ir_module(module)
+
+
+def define_packed(context: Any, module: Any, described: Any) -> Any:
+    """Define the entry point of a function that takes a pointer to its packed arguments, in a module of LLVM IR."""
+    kinds = [context.get_value_type(kind) for kind in described.argtypes]
+    n_first = n_packed(described.argtypes)
+    callee = context.declare_function(module, described)
+    own_type = ir.FunctionType(ir.VoidType(), [POINTER, *kinds[n_first:]])
+    function = ir.Function(module, own_type, packed_name(described))
+    set.add(function.attributes, WIDTH)
+    builder = ir.IRBuilder(function.append_basic_block())
+    struct = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_first]).as_pointer())
+    loaded = [builder.load(cgutils.gep_inbounds(builder, struct, 0, i)) for i in range(n_first)]
+    status, _ = context.call_conv.call_function(
+        builder, callee, described.restype, described.argtypes, [*loaded, *function.args[1:]], attrs=("alwaysinline",)
+    )
+    report_error(context, builder, status, described.qualname)
+    builder.ret_void()
+    return function
 
 
 def report_error(context: Any, builder: Any, status: Any, where: str) -> None:

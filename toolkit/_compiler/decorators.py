@@ -33,7 +33,7 @@ from .lowering import (
     reduce_compiled,
     without_collections,
 )
-from .per_function import cached_per_function, is_made
+from .per_function import cached_per_function, is_made, results_of
 from .pickling import set_recipe
 
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
@@ -121,6 +121,20 @@ def kept(dispatcher: Any) -> Any:
     return dispatcher
 
 
+def set_linked_form(function: Any, make: Callable[[], Callable[..., Any]]) -> None:
+    """Have ``compile_part`` compile what ``make`` returns instead of ``function``: the same to the bit, and sooner.
+
+    It calls ``shared_code``. What else is compiled takes ``function`` itself, whose calls are all inlined.
+    """
+    results_of(function)[set_linked_form] = make
+
+
+def linked_form(function: Any) -> Any:
+    """What ``compile_part`` compiles of ``function``."""
+    make = results_of(function).get(set_linked_form)
+    return function if make is None else make()
+
+
 # By whether arguments are packed, and whether the code belongs to no package, and is freed with its function.
 COMPILERS = {
     (False, False): WideCompiler,
@@ -158,7 +172,7 @@ def compile_part(
     dispatcher = njit(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
         no_cpython_wrapper=not from_python, pipeline_class=compiler,
-    )(function)  # fmt: skip
+    )(linked_form(function))  # fmt: skip
     cache = cache_of_part(function, allocates=allocates, packed=packed, from_python=from_python)
     if cache is not None:
         dispatcher._cache = cache

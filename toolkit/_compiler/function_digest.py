@@ -254,22 +254,32 @@ def name_without_modules(name: str) -> str:
     return f"{package}.{outer.rpartition('.')[2]}{inside}{inner}"
 
 
+# The sizes of a trajectory's kernel, by the names that they had when each of its functions enclosed its own.
+SHOOTING = "sysid.shooting_kernel.<locals>."
+SIZES = ("shoot.dim", "shoot.n_parameters", "shoot.n_functions", "set_drive.n_drives", "shoot.is_dosed")
+
+
 def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
     """Convert a function's description from older files, which held our modules and code, to the present form.
 
     Their code is that of ``BITS`` = 1.
     """
     code = dict(description["code"])
-    if all(str(code.get(name, "bits")).startswith("bits") for name in PACKAGES):
+    if not all(str(code.get(name, "bits")).startswith("bits") for name in PACKAGES):
+        values = {
+            name_without_modules(key) if ".<locals>" in key else key: name_without_modules(value)
+            if isinstance(value, str)
+            else value
+            for key, value in description["values"].items()
+        }
+        converted = {"function": name_without_modules(description["function"]), "values": values}
+        description = {**description, **converted, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
+    values = description["values"]
+    if SHOOTING + SIZES[0] not in values:
         return description
-    values = {
-        name_without_modules(key) if ".<locals>" in key else key: name_without_modules(value)
-        if isinstance(value, str)
-        else value
-        for key, value in description["values"].items()
-    }
-    converted = {"function": name_without_modules(description["function"]), "values": values}
-    return {**description, **converted, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
+    shape = {f"{SHOOTING}shoot.shape[{i}]": values[SHOOTING + name] for i, name in enumerate(SIZES)}
+    others = {key: value for key, value in values.items() if not key.startswith(SHOOTING)}
+    return {**description, "values": dict(sorted((others | shape).items()))}
 
 
 def is_known_by_name(value: Any) -> bool:

@@ -134,7 +134,7 @@ print(*compiled)
 def test_a_right_hand_side_compiles_in_its_first_process_alone_and_gives_the_same_draws(tmp_path):
     unseen = SYSTEM.replace("(1.0 - ", f"({1.0 + secrets.randbits(30) * 2.0**-50!r} - ")  # in an earlier run of tests
     draws, compiled = run_script(tmp_path, unseen)
-    assert "shooting_kernel.<locals>.shoot" in compiled
+    assert "linked_shoot.<locals>.shoot" in compiled
     assert run_script(tmp_path, unseen) == [draws, ""]
 
 

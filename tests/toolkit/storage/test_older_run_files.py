@@ -11,6 +11,8 @@ import pytest
 import sysid
 import targets
 import toolkit
+from sysid import identify, likelihoods, systems
+from sysid.data import simulate
 from targets import constrained, domains, mixtures, posteriors
 from toolkit import accumulators, load, sample
 from toolkit._compiler.function_digest import as_described_now, name_without_modules
@@ -61,6 +63,20 @@ def test_posteriors_load_and_are_told_apart(folder):
         np.testing.assert_array_equal(again.draws, run.draws)
         with pytest.raises(ValueError, match=r"function: 'targets.l.*_block' there, 'targets.l.*_block' here"):
             load(folder / f"posterior_{name}.npz", problem=other)
+
+
+def test_the_likelihood_of_a_trajectory_loads_by_its_sizes_and_those_of_another_system_are_told_apart(folder):
+    """Its file has the sizes under the names of all functions that once enclosed them."""
+    problems = []
+    for system in (systems.lotka_volterra(), systems.lorenz()):
+        times = np.arange(9) * (0.5 if system.dim == 2 else 0.02)
+        data = simulate(system, times, noise=0.02, seed=0)
+        problems.append(identify(data, system, likelihood=likelihoods.trajectory(), progress=False))
+    run = load(folder / "posterior_trajectory.npz", problem=problems[0])
+    again = sample(problems[0], run.sampler, n_steps=run.n_steps, n_chains=2, seed=run.seed, init=run.init)
+    np.testing.assert_array_equal(again.draws, run.draws)
+    with pytest.raises(ValueError, match=r"shoot\.shape\[0\]: 2 there, 3 here; .*shoot\.shape\[1\]: 4 there, 3 here"):
+        load(folder / "posterior_trajectory.npz", problem=problems[1])
 
 
 def test_another_problem_is_still_told_apart(folder):

@@ -58,7 +58,7 @@ REPLACEMENTS: dict[str, dict[float, float]] = {
     stored_name(special.atan2): PI_LOW,
     stored_name(preconditioned.move_preconditioned): {1e-300: 1e-37},
     stored_name(stein_particles.median_bandwidth): {1e-300: 1e-37},
-    "sysid.shooting_kernel.<locals>.forbid": {1e300: 1e38},
+    "sysid.forbid": {1e300: 1e38},
     "sysid.beyond_of.<locals>.beyond": {1e-300: 1e-37},
 }
 TWINS: dict[Any, Any] = {}

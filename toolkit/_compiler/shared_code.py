@@ -1,0 +1,80 @@
+"""Code that is compiled once for many functions: they call it by its symbol instead of being compiled with it.
+
+A function with a linked form is compiled by ``compile_part`` in that form: it hands shared code pointers to the few
+kernels of its own. Where all calls are inlined, in fused engines and on a device, it is compiled as it is.
+"""
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing.templates import Signature
+from numba.extending import intrinsic
+
+from .argument_pack import POINTER, define_packed, packed_address
+from .decorators import compile_part
+
+
+def with_address(context: Any, builder: Any, kind: types.FunctionType, function: Any) -> Any:
+    """The function pointer of type ``kind`` to a function of LLVM's."""
+    null = cgutils.get_null_value(context.get_value_type(kind))
+    return builder.insert_value(null, builder.bitcast(function, POINTER), 0)
+
+
+class SharedCode:
+    """A kernel that other functions call by its symbol, compiled for ``signature`` and cached on disk.
+
+    pointer: an intrinsic without arguments, the function pointer for ``call_part``. ``provide`` must run before what
+    calls it so is compiled, or loaded.
+    """
+
+    def __init__(self, function: Any, signature: Signature) -> None:
+        self.function, self.signature = function, signature
+        self._symbol = f"shared.{function.__module__}.{function.__qualname__}"
+        self._compiled: Any = None
+        self.pointer = self._make_pointer()
+
+    def provide(self) -> None:
+        """Compile it or load it from disk, and let machine code find it."""
+        with global_compiler_lock:
+            if self._compiled is None:
+                compiled = compile_part(self.function.py_func, self.signature, packed=True, from_python=False)
+                llvm.add_symbol(self._symbol, packed_address(compiled))
+                self._compiled = compiled
+
+    def _make_pointer(self) -> Any:
+        kind, symbol = types.FunctionType(self.signature), self._symbol
+
+        @intrinsic
+        def pointer(typing_context):
+            def generate(context, builder, signature, args):
+                # The call converts it to the type of a packed entry point.
+                function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), symbol)
+                return with_address(context, builder, kind, function)
+
+            return kind(), generate
+
+        return pointer
+
+
+def pointer_to(compiled: Any, signature: Signature) -> Any:
+    """An intrinsic without arguments: a kernel as a function pointer of ``signature``, for ``call_part``."""
+    kind = types.FunctionType(signature)
+
+    @intrinsic
+    def pointer(typing_context):
+        resolved = typing_context.resolve_function_type(types.Dispatcher(compiled), signature.args, {})
+
+        def generate(context, builder, _, args):
+            result = compiled.overloads[resolved.args]
+            context.active_code_library.add_linking_library(result.library)
+            function = define_packed(context, builder.module, result.fndesc)
+            function.linkage = "internal"
+            return with_address(context, builder, kind, function)
+
+        return kind(), generate
+
+    return pointer
