@@ -9,13 +9,12 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
-from toolkit._compiler import bound, inlined, own_flags
+from toolkit._compiler import INLINE, bound, inlined, own_flags
 from toolkit.maths.elementary import fma
 from toolkit.problem import rebind
 
 from ..systems.system import analytic, tuple_text
 
-INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 RK4_STAGES = ((0.5, (0.5,)), (0.5, (0.0, 0.5)), (1.0, (0.0, 0.0, 1.0)))
 RK4_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 RK5_STAGES = (

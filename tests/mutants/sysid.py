@@ -139,14 +139,14 @@ MUTANTS = [
     Mutant(
         "shooting: backwards, every step of an interval at its first time",
         "sysid/likelihoods/trajectory_kernel.py",
-        "path, row[TIME] + j * h, h)\n            if is_dosed",
-        "path, row[TIME], h)\n            if is_dosed",
+        "at.pull, path, row[TIME] + j * h, h)",
+        "at.pull, path, row[TIME], h)",
         "tests/sysid/likelihoods/test_trajectories.py -k gradient",
     ),
     Mutant(
         "shooting: backwards, the state after a dose for that before it",
         "sysid/likelihoods/trajectory_kernel.py",
-        "            if is_dosed and row[dose] != 0.0:\n                path -= dim\n",
+        "        if shape.is_dosed and row[at.dose_in_row] != 0.0:\n            path -= dim\n",
         "",
         "tests/sysid/likelihoods/test_inputs_and_doses.py -k gradients",
     ),

@@ -7,7 +7,17 @@ from .argument_pack import call_part, pack_arguments
 from .binding import bound
 from .block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .code_walk import names_in
-from .decorators import FunctionPointer, compile_part, inlined, kept, kernel, linked_form, noinline, set_linked_form
+from .decorators import (
+    INLINE,
+    FunctionPointer,
+    compile_part,
+    inlined,
+    kept,
+    kernel,
+    linked_form,
+    noinline,
+    set_linked_form,
+)
 from .disk_cache import available_threads, environment, source_stamp
 from .function_digest import PYTHON, describe_function
 from .lowering import WideCompiler, njit_unwrapped, own_flags
@@ -18,8 +28,8 @@ from .shared_code import SharedCode, pointer_to
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX, tuple_type
 
 __all__ = [
-    "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
-    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
+    "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INLINE", "INTEGERS", "MATRIX", "MODE", "PYTHON",
+    "REPLICA", "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
     "available_threads", "bound", "cached_per_function", "call_part", "compile_part", "describe_function",
     "environment", "inlined", "is_watched", "kept", "kernel", "linked_form", "names_in", "njit_unwrapped", "noinline",
     "own_flags", "pack_arguments", "pointer_to", "reduced", "set_linked_form", "set_recipe", "source_stamp",

@@ -11,12 +11,12 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
+from numba.core.imputils import impl_ret_borrowed
+from numba.extending import intrinsic
 
 from ..errors import shown
 from .lowering import WIDTH, WideLower, compiler_with
 
-INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}  # of overloads, as the decorator ``inlined``
 POINTER = ir.IntType(8).as_pointer()
 
 
@@ -90,30 +90,73 @@ def address_in(result: Any, name: str) -> int:
     return address
 
 
-def call_part(part, address, *numbers):
-    """Call ``part`` with the arguments packed at ``address``, and ``numbers`` by value."""
-    part(*address, *numbers)
+@intrinsic
+def call_part(typing_context, part, address, *numbers):
+    """Call ``part`` with the arguments packed at ``address``, and ``numbers`` by value.
 
-
-@overload(call_part, jit_options=INLINE)
-def call_compiled(part, address, *numbers):
-    """``call_part`` when compiled: a call by address; on a device, a direct call."""
+    It is an intrinsic because a function between the two would take the whole state once more, number by number.
+    """
+    numbers = tuple(map(types.unliteral, numbers))
     if isinstance(part, types.FunctionType):
-        return lambda part, address, *numbers: call_address(part, address, numbers)
-    return lambda part, address, *numbers: part(*address, *numbers)
+        generate = generate_call_by_address(typing_context, part, numbers)
+    else:
+        generate = generate_call(part, typing_context.resolve_function_type(part, (*address.types, *numbers), {}))
+    return types.void(part, address, types.StarArgTuple(numbers)), generate
 
 
-def without_last(address):
-    """What is packed at ``address``, less the last of the packed arguments: for a part that takes the others alone."""
-    return address[:-1]
+def generate_call_by_address(typing_context: Any, part: Any, numbers: tuple[Any, ...]) -> Any:
+    """How ``call_part`` calls the function whose address ``part`` begins with."""
+    expected = part.signature.args[n_packed(part.signature.args) :]
+    check_types(typing_context, expected, numbers, "numbers")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = [context.get_value_type(kind) for kind in expected]
+        kind_of_call = ir.FunctionType(ir.VoidType(), [POINTER, *kinds]).as_pointer()
+        address = builder.bitcast(builder.extract_value(args[0], 0), kind_of_call)
+        builder.call(address, [args[1], *converted(context, builder, args[2], numbers, expected)])
+        return context.get_dummy_value()
+
+    return generate
 
 
-@overload(without_last, jit_options=INLINE)
-def compiled_without_last(address):
-    """``without_last`` when compiled: the same address, as a struct begins with its first fields."""
-    if isinstance(address, types.BaseTuple):
-        return lambda address: address[:-1]
-    return lambda address: address
+def generate_call(part: Any, resolved: Any) -> Any:
+    """How ``call_part`` calls a function that is compiled with its caller."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        packed = signature.args[1].types
+        values = converted(context, builder, args[1], packed, resolved.args[: len(packed)])
+        values += converted(context, builder, args[2], signature.args[2].types, resolved.args[len(packed) :])
+        function = context.get_function(part, resolved)
+        context.add_linking_libs(getattr(function, "libs", ()))
+        function(builder, values)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def converted(context: Any, builder: Any, values: Any, own: Any, expected: Any) -> list[Any]:
+    """The items of a tuple of types ``own``, as values of types ``expected``."""
+    return [
+        context.cast(builder, builder.extract_value(values, i), kind, wanted)
+        for i, (kind, wanted) in enumerate(zip(own, expected, strict=True))
+    ]
+
+
+@intrinsic
+def without_last(typing_context, address):
+    """What is packed at ``address``, less the last of the packed arguments: for a part that takes the others alone.
+
+    It is the same address, as a struct begins with its first fields.
+    """
+    if not isinstance(address, types.BaseTuple):
+        return address(address), lambda context, builder, signature, args: args[0]
+    kind = types.Tuple(address.types[:-1])
+
+    def generate(context, builder, signature, args):
+        items = [builder.extract_value(args[0], i) for i in range(len(kind))]
+        return impl_ret_borrowed(context, builder, kind, context.make_tuple(builder, kind, items))
+
+    return kind(address), generate
 
 
 def check_types(typing_context: Any, expected: Any, received: Any, what: str) -> None:
@@ -132,39 +175,20 @@ def pack_arguments(typing_context, part, arguments):
     It is an intrinsic because stack variables of an inlined function do not outlive that function.
     """
     if not isinstance(part, types.FunctionType):
-        return arguments(part, arguments), lambda context, builder, signature, args: args[1]
+        return arguments(part, arguments), (
+            lambda context, builder, signature, args: impl_ret_borrowed(context, builder, arguments, args[1])
+        )
     expected = part.signature.args[: n_packed(part.signature.args)]
     check_types(typing_context, expected, arguments, "packed arguments")
 
     def generate(context, builder, signature, args):
         kinds = [context.get_value_type(kind) for kind in expected]
         struct = cgutils.alloca_once(builder, ir.LiteralStructType(kinds))
-        for i, (kind, own) in enumerate(zip(expected, signature.args[1], strict=True)):
-            value = context.cast(builder, builder.extract_value(args[1], i), own, kind)
+        for i, value in enumerate(converted(context, builder, args[1], signature.args[1].types, expected)):
             builder.store(value, cgutils.gep_inbounds(builder, struct, 0, i))
         return builder.bitcast(struct, POINTER)
 
     return types.voidptr(part, arguments), generate
-
-
-@intrinsic
-def call_address(typing_context, part, address, numbers):
-    """Call the function whose address ``part`` begins with."""
-    expected = part.signature.args[n_packed(part.signature.args) :]
-    check_types(typing_context, expected, numbers, "numbers")
-
-    def generate(context, builder, signature, args):
-        kinds = [context.get_value_type(kind) for kind in expected]
-        kind_of_call = ir.FunctionType(ir.VoidType(), [POINTER, *kinds]).as_pointer()
-        address = builder.bitcast(builder.extract_value(args[0], 0), kind_of_call)
-        values = [
-            context.cast(builder, builder.extract_value(args[2], i), own, kind)
-            for i, (kind, own) in enumerate(zip(expected, signature.args[2], strict=True))
-        ]
-        builder.call(address, [args[1], *values])
-        return context.get_dummy_value()
-
-    return types.void(part, address, numbers), generate
 
 
 def call_reporting(part: Any) -> Any:

@@ -39,7 +39,8 @@ from .pickling import set_recipe
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
 # would cost more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
 kernel = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=False)
-inlined = njit_unwrapped(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
+INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}  # also ``jit_options`` of overloads
+inlined = njit_unwrapped(WideCompiler, **INLINE)
 # For long functions that are called in many places. Without it, Numba would apply the caller's ``forceinline`` to them.
 noinline = njit_unwrapped(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
 

@@ -13,9 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from .._compiler.decorators import kernel
+from .._compiler.argument_pack import call_part, pack_arguments
+from .._compiler.decorators import kernel, set_linked_form
+from .._compiler.shared_code import SharedCode
+from .._compiler.signatures import DOMAIN, FLOATS
 from ..maths.elementary import fma, larger, select, smaller
 from ..problem.definition import Domain
 from ..problem.point_function import stack_array
@@ -348,16 +352,38 @@ def scratch_size(dim: int, n_flat: int, n_balls: int) -> int:
     return 1 << (3 * n_flat + n_balls + dim - 1).bit_length()
 
 
+@kernel
+def find_nearest_points(position, mirror_point, outside, floats, ints, scratch):
+    """The domain's function ``Domain.nearest``, with scratch of ``scratch_size`` numbers."""
+    search_walls(position, mirror_point, outside, floats, ints)
+    for lane in range(outside.size):
+        if is_beyond(position, outside, lane):
+            find_mirror_point(position, mirror_point, lane, scratch, floats, ints)
+
+
+FIND_NEAREST = SharedCode(find_nearest_points, types.void(*DOMAIN.args, FLOATS))
+
+
 @functools.cache
 def nearest_within(size: int) -> Callable[..., None]:
     """The function ``Domain.nearest`` with ``size`` numbers of scratch."""
 
     def locate_nearest(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
-        scratch = stack_array(size)
-        search_walls(position, mirror_point, outside, floats, ints)
-        for lane in range(outside.size):
-            if is_beyond(position, outside, lane):
-                find_mirror_point(position, mirror_point, lane, scratch, floats, ints)
+        find_nearest_points(position, mirror_point, outside, floats, ints, stack_array(size))
+
+    set_linked_form(locate_nearest, functools.partial(linked_nearest, size))
+    return locate_nearest
+
+
+def linked_nearest(size: int) -> Callable[..., None]:
+    """``locate_nearest`` of ``nearest_within`` by shared code."""
+    FIND_NEAREST.provide()
+    shared = FIND_NEAREST.pointer
+
+    def locate_nearest(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
+        part = shared()
+        given = (position, mirror_point, outside, floats, ints, stack_array(size))
+        call_part(part, pack_arguments(part, given))
 
     return locate_nearest
 

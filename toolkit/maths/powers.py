@@ -15,9 +15,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from .._compiler.argument_pack import INLINE
 from .._compiler.code_walk import transformed
-from .._compiler.decorators import inlined
+from .._compiler.decorators import INLINE, inlined
 
 LARGEST_INTEGER = 1e9  # largest float exponent that is treated as an integer if it is one
 

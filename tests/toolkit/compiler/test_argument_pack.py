@@ -5,9 +5,10 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from toolkit._compiler.argument_pack import call_part, n_packed, pack_arguments
+from toolkit._compiler.argument_pack import call_part, n_packed, pack_arguments, without_last
 from toolkit._compiler.decorators import PartPointer, compile_part
 from toolkit._compiler.signatures import FLOATS, MATRIX
+from toolkit._engine.cuda.compiling import BY_VALUE
 
 PART = types.void(MATRIX, FLOATS, types.int64, types.boolean)
 
@@ -63,10 +64,17 @@ def test_a_part_by_pointer_does_what_it_does_by_value(part):
     assert not np.array_equal(matrix, np.arange(12.0).reshape(3, 4)[:, :3])
 
 
+def compiled_with_its_part(matrix, row):
+    address = pack_arguments(add_lanes, (matrix, row, matrix))
+    call_part(add_lanes, without_last(address), 3, True)
+
+
 def test_without_a_pointer_the_arguments_are_a_tuple():
     matrix, row = np.zeros((2, 3)), np.ones(3)
-    call_part(add, (matrix, row), 3, True)
+    njit(types.void(MATRIX, FLOATS), error_model="numpy")(compiled_with_its_part)(matrix, row)
     assert (matrix == -3.0).all()
+    BY_VALUE[call_part](add, BY_VALUE[without_last](BY_VALUE[pack_arguments](add, (matrix, row, 0))), 2, False)
+    assert (matrix == -1.0).all()
 
 
 def swapped(part, matrix, row, n):

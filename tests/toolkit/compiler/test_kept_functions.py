@@ -132,10 +132,13 @@ print(*compiled)
 
 
 def test_a_right_hand_side_compiles_in_its_first_process_alone_and_gives_the_same_draws(tmp_path):
-    unseen = SYSTEM.replace("(1.0 - ", f"({1.0 + secrets.randbits(30) * 2.0**-50!r} - ")  # in an earlier run of tests
-    draws, compiled = run_script(tmp_path, unseen)
-    assert "linked_shoot.<locals>.shoot" in compiled
+    unseen, other = (SYSTEM.replace("(1.0 - ", f"({1.0 + secrets.randbits(30) * 2.0**-50!r} - ") for _ in range(2))
+    draws, compiled = run_script(tmp_path, unseen)  # not in an earlier run of tests
+    assert {"linked_shoot.<locals>.shoot", "with_kernel.<locals>.call"} <= set(compiled.split())
     assert run_script(tmp_path, unseen) == [draws, ""]
+    _, compiled = run_script(tmp_path, other)
+    assert "linked_shoot.<locals>.shoot" in compiled
+    assert not {"shoot_segments", "use_likelihood", "finish_energy", "forbid"} & set(compiled.split()), "shared"
 
 
 def loaded_factor(k):

@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.extending import _Intrinsic
 
-from ..._compiler.argument_pack import pack_arguments
+from ..._compiler.argument_pack import call_part, pack_arguments, without_last
 from ..._compiler.decorators import inlined
 from ..._compiler.disk_cache import CodeFile
 from ..._compiler.function_digest import stored_name
@@ -222,8 +222,8 @@ def interpreted(function: Callable[..., Any], inner: frozenset[str]) -> Any:
     plain: Any = getattr(function, "py_func", function)
     read = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
     replacements = {name: interpreted(value, inner) for name, value in read.items() if is_one_of(value, inner)}
-    replacements |= {name: compiled_call(value) for name, value in read.items() if isinstance(value, _Intrinsic)}
-    replacements |= {name: pack_by_value for name, value in read.items() if value is pack_arguments}
+    intrinsics = {name: value for name, value in read.items() if isinstance(value, _Intrinsic)}
+    replacements |= {name: BY_VALUE.get(value) or compiled_call(value) for name, value in intrinsics.items()}
     return FunctionType(plain.__code__, {**plain.__globals__, **replacements}, plain.__name__)
 
 
@@ -232,9 +232,12 @@ def is_one_of(value: Any, names: frozenset[str]) -> bool:
     return isinstance(value, Dispatcher | FunctionType) and stored_name(value) in names
 
 
-def pack_by_value(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``argument_pack.pack_arguments`` for calls by value."""
-    return arguments
+# The functions of ``argument_pack`` in plain Python.
+BY_VALUE: dict[Any, Callable[..., Any]] = {
+    pack_arguments: lambda part, arguments: arguments,
+    without_last: lambda arguments: arguments[:-1],
+    call_part: lambda part, arguments, *numbers: part(*arguments, *numbers),
+}
 
 
 def compiled_call(function: Any) -> Any:

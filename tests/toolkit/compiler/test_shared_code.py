@@ -1,0 +1,78 @@
+"""Code that many functions call by its symbol: the same numbers as compiled with each, and compiled once."""
+
+import secrets
+
+import numpy as np
+import pytest
+from numba import types
+from numba.core import event
+
+from toolkit._compiler import SharedCode, call_part, compile_part, kernel, pack_arguments, pointer_to, set_linked_form
+from toolkit._compiler.signatures import FLOATS
+
+SCALE = types.void(FLOATS, types.float64)
+SUM = types.void(FLOATS, FLOATS, types.FunctionType(SCALE))
+
+
+@kernel
+def scaled_sum(row, out, scale):
+    """out[0] ← the sum of a row, which ``scale`` has multiplied by 2."""
+    call_part(scale, pack_arguments(scale, (row,)), 2.0)
+    out[0] = 0.0
+    for i in range(row.size):
+        out[0] += row[i]
+
+
+SHARED = SharedCode(scaled_sum, SUM)
+
+
+def summing(plus):
+    """A function of two rows with a kernel of its own, and its linked form."""
+
+    @kernel
+    def scale(row, factor):
+        for i in range(row.size):
+            row[i] = factor * row[i] + plus
+
+    def whole(row, out):
+        scaled_sum(row, out, scale)
+
+    def link():
+        SHARED.provide()
+        shared, pointer = SHARED.pointer, pointer_to(scale, SCALE)
+
+        def linked(row, out):
+            part = shared()
+            call_part(part, pack_arguments(part, (row, out, pointer())))
+
+        return linked
+
+    set_linked_form(whole, link)
+    return whole
+
+
+@pytest.fixture
+def compiled_names():
+    """The names of what Numba compiles meanwhile."""
+    names = []
+
+    class Listener(event.Listener):
+        def on_start(self, begun):
+            names.append(begun.data["dispatcher"].py_func.__qualname__)
+
+        def on_end(self, ended):
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        yield names
+
+
+def test_functions_that_share_code_give_each_its_own_numbers(compiled_names):
+    SHARED.provide()
+    compiled_names.clear()
+    for plus in (secrets.randbits(50), secrets.randbits(50)):  # on no disk yet
+        row, out = np.array([1.0, 2.0, 4.0]), np.zeros(1)
+        compile_part(summing(plus), types.void(FLOATS, FLOATS))(row, out)
+        assert out[0] == 14.0 + 3.0 * plus
+    assert "scaled_sum" not in compiled_names
+    assert len([name for name in compiled_names if name.endswith("linked")]) == 2
