@@ -88,7 +88,7 @@ PARTS = {  # the longest first
     **{name: partial(sampler, name) for name in ("svgd", "csgld", "tact_hmc", "mala", "sgnht", "psgld", "sghmc")},
     "identification": identification,
     "phases of most runs": partial(
-        phases, "refill_noise", "freeze_diverged", "read_energies", "record_draw_statistics", "confine",
+        phases, "provide_noise", "freeze_diverged", "read_energies", "record_draw_statistics", "confine",
         "confine_and_record"
     ),
     "other phases": partial(

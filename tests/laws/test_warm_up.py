@@ -70,5 +70,5 @@ def test_parts_are_compiled_as_runs_ask_for_them(monkeypatch):
     cpu.general_engine(job)
     called = {function.__name__ for function, *_ in compiled}
     moves = {"propose", "start_momenta", "use_trajectory_end"}
-    assert called == moves | {"advance", "temper_by_exchange", "refill_noise", "freeze_diverged"}
+    assert called == moves | {"advance", "temper_by_exchange", "provide_noise", "freeze_diverged"}
     assert set(compiled) <= prepared

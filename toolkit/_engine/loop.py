@@ -7,7 +7,7 @@ in one vectorised loop. Parts come in as function pointers (``signatures``), so 
 phases that not every run needs (``phases``) are compiled when one does.
 """
 
-from numba import int64, uint64
+from numba import int64
 
 from .._compiler.argument_pack import call_part, pack_arguments, without_last
 from .._compiler.block_rows import (
@@ -23,9 +23,8 @@ from .._compiler.block_rows import (
 )
 from .._compiler.decorators import inlined
 from .._compiler.signatures import Lanes
-from ..maths.philox import MOVE
 from ..tempering.continuous import MOMENTUM, THERMOSTAT
-from .noise_buffer import fill_noise
+from .noise_buffer import take_noise
 from .phases import reuses_trajectory_end, set_counters
 from .recording import record, record_row
 from .state import Callees
@@ -113,7 +112,7 @@ def advance(parts, state, constants, steps):
         if is_last:
             break
         if buffer_size > 0 and place == buffer_size:
-            call_part(parts.refill_noise, at_phase, step, slots.size - k)
+            call_part(parts.provide_noise, at_phase, step, slots.size - k)
             place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 there is no law that tempering must leave invariant
         if numbers.needs_curvature:
@@ -127,7 +126,10 @@ def advance(parts, state, constants, steps):
             for lane in range(lanes):
                 previous[d, lane] = position[d, lane]
         if numbers.draws_noise:
-            fill_noise(state, numbers.seed, step, uint64(MOVE), int64(0), place)
+            if buffer_size > 0:
+                take_noise(state, int64(0), place)
+            else:
+                call_part(parts.provide_noise, at_phase, step, 0)
         if numbers.leapfrogs > 0:
             call_part(parts.propose, at_calling_phase, step, changes)
         else:

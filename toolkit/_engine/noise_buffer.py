@@ -77,15 +77,18 @@ def fill_noise_buffer(out, noise_buffer, places, seed, step, purpose):
 
 
 @inlined
-def fill_noise(state, seed, step, purpose, half, place):
-    """The state's noise ← standard normals of this step: drawn now, or from the first or second half of the buffer.
+def draw_noise(state, seed, step, purpose):
+    """The state's noise ← standard normals of this step, in a block without a buffer."""
+    fill_normals(state.noise, seed, state.chain, state.replica, uint64(step), purpose)
 
-    From the buffer, padding gets what comes next there: whole vectors are copied faster than the used lanes alone.
+
+@inlined
+def take_noise(state, half, place):
+    """The state's noise ← standard normals of this step, from the first or second half of the buffer.
+
+    Padding gets what comes next there: whole vectors are copied faster than the used lanes alone.
     """
     noise, normals = state.noise, state.noise_buffer.normals
-    if normals.shape[0] == 0:
-        fill_normals(noise, seed, state.chain, state.replica, uint64(step), purpose)
-        return
     for d in range(noise.shape[0]):
         drawn, out = normals[half * (normals.shape[0] // 2) + d, place : place + noise.shape[1]], noise[d]
         for lane in range(out.size):

@@ -34,10 +34,10 @@ from .._compiler.block_rows import (
 from .._compiler.decorators import inlined, kernel
 from ..boundaries.rules import Moved, add_penalty, reflect_lanes, reject_lanes
 from ..maths.elementary import exp, fma, select
-from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, LOW, PROBE, START, WORD, fill_normals, fill_signs
+from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, LOW, MOVE, PROBE, START, WORD, fill_normals, fill_signs
 from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
 from ..tempering.contour_tempering import ZETA, find_multipliers
-from .noise_buffer import fill_noise, refill_noise_buffer
+from .noise_buffer import draw_noise, refill_noise_buffer, take_noise
 from .recording import record_row, record_statistics, record_theta, record_trace
 
 
@@ -127,15 +127,21 @@ def penalise(state, constants, steps, callees, step, number):
     penalise_at(at, callees.locate, callees.at_locate, state, constants.numbers)
 
 
-def refill_noise(state, constants, steps, step, left):
-    """Fill the buffer of noise from ``step`` on; ``left``: steps of this call."""
-    refill_noise_buffer(state, constants.numbers, step, left)
+def provide_noise(state, constants, steps, step, left):
+    """Fill the buffer of noise from ``step`` on, ``left``: steps of this call; without one draw that of this move."""
+    if state.noise_buffer.steps_ahead.size > 0:
+        refill_noise_buffer(state, constants.numbers, step, left)
+    else:
+        draw_noise(state, constants.numbers.seed, step, uint64(MOVE))
 
 
 def add_gradient_noise(state, constants, steps, step, place):
     """Add noise to the gradient; ``place``: where that of this step begins in the buffer."""
     numbers = constants.numbers
-    fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
+    if state.noise_buffer.steps_ahead.size > 0:
+        take_noise(state, int64(1), place)
+    else:
+        draw_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE))
     add_noise(state.gradient, numbers.gradient_noise, state.noise)
 
 

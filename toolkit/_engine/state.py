@@ -185,7 +185,7 @@ class Parts(NamedTuple):
     temper: Annotated[Any, types.FunctionType(TEMPER)]
     propose: Annotated[Any, CALLING_POINTER]
     penalise: Annotated[Any, CALLING_POINTER]
-    refill_noise: Annotated[Any, PHASE_POINTER]
+    provide_noise: Annotated[Any, PHASE_POINTER]
     add_gradient_noise: Annotated[Any, PHASE_POINTER]
     start_momenta: Annotated[Any, PHASE_POINTER]
     use_trajectory_end: Annotated[Any, PHASE_POINTER]

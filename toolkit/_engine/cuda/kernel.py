@@ -26,7 +26,7 @@ from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
 from ..loop import advance, has_diverged
 from ..metropolis_step import temper_potential
-from ..noise_buffer import NoiseBuffer, fill_noise, refill_noise_buffer
+from ..noise_buffer import NoiseBuffer, draw_noise, refill_noise_buffer, take_noise
 from ..phases import find_non_finite
 from ..recording import record_statistics, record_trace
 from ..settings import compile_time_constants
@@ -155,7 +155,8 @@ def second_of(a, b):
 # Functions that take the whole state, which the simulator would compile again for every new type of state.
 INTERPRETED = frozenset(map(stored_name, (
     has_diverged, find_non_finite, record_statistics, record_trace, find_multipliers, levels_of, scale_gradients,
-    renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
+    renew_momenta, temper_potential, refill_noise_buffer, draw_noise,
+    take_noise,
 )))  # fmt: skip
 
 
@@ -264,7 +265,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     )
     # One by one: Numba finds the device's version of a function that is a name, not of one in a tuple.
     temper, propose, penalise = on_device.temper, on_device.propose, on_device.penalise
-    refill_noise, add_gradient_noise = on_device.refill_noise, on_device.add_gradient_noise
+    provide_noise, add_gradient_noise = on_device.provide_noise, on_device.add_gradient_noise
     start_momenta, use_trajectory_end = on_device.start_momenta, on_device.use_trajectory_end
     read_energies, estimate_curvature = on_device.read_energies, on_device.estimate_curvature
     after_move, record_traces = on_device.after_move, on_device.record_traces
@@ -408,7 +409,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         )  # fmt: skip
         called = Parts(
             tempering=tempering, target=target, move=move, locate=locate, temper=temper, propose=propose,
-            penalise=penalise, refill_noise=refill_noise, add_gradient_noise=add_gradient_noise,
+            penalise=penalise, provide_noise=provide_noise, add_gradient_noise=add_gradient_noise,
             start_momenta=start_momenta, use_trajectory_end=use_trajectory_end, read_energies=read_energies,
             estimate_curvature=estimate_curvature, after_move=after_move, record_traces=record_traces,
             freeze_diverged=freeze_diverged,
