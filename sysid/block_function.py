@@ -8,10 +8,10 @@ import functools
 from typing import Any
 
 from targets.posteriors.quadratic import use_quadratic
-from toolkit._compiler import SharedCode, call_part, kernel, pack_arguments, set_linked_form, set_recipe
+from toolkit._compiler import SharedCode, call_part, kernel, pack_arguments, set_recipe
 from toolkit.maths.elementary import exp, fma, log, select
 
-from .likelihoods.interface import WITH_KERNEL, with_kernel
+from .likelihoods.interface import WITH_KERNEL, link_with_kernel
 from .likelihoods.velocity import batch_energy
 from .priors import add_priors
 
@@ -98,7 +98,7 @@ def batch_block(position: Any, energy: Any, gradient: Any, parameters: Any, scra
 
 @kernel
 def use_likelihood(position, energy, gradient, parameters, scratch, likelihood):
-    """Energy and gradient by the kernel of a likelihood."""
+    """Energy and gradient by the kernel of a likelihood, of which there is a pointer."""
     theta, slope, numbers, work = unpack_position(position, parameters, scratch)
     call_part(likelihood, pack_arguments(likelihood, (theta, energy, slope, numbers, work)))
     finish_energy(energy, gradient, theta, slope, parameters)
@@ -114,8 +114,10 @@ def block_of(likelihood: Any) -> Any:
         return quadratic_block if likelihood is use_quadratic else batch_block
 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-        use_likelihood(position, energy, gradient, parameters, scratch, likelihood)
+        theta, slope, numbers, work = unpack_position(position, parameters, scratch)
+        likelihood(theta, energy, slope, numbers, work)
+        finish_energy(energy, gradient, theta, slope, parameters)
 
-    set_linked_form(block, functools.partial(with_kernel, USE_LIKELIHOOD, likelihood))
+    link_with_kernel(block, USE_LIKELIHOOD, likelihood)
     set_recipe(block, block_of, likelihood)
     return block

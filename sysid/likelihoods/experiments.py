@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit._compiler import HoldsFunctions, SharedCode, call_part, kernel, pack_arguments, set_linked_form, set_recipe
+from toolkit._compiler import HoldsFunctions, SharedCode, call_part, kernel, pack_arguments, set_recipe
 from toolkit.errors import shown
 from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from .error_laws import SCALE_WORDS, scale_name
-from .interface import WITH_KERNEL, Experiment, Measured, with_kernel
+from .interface import WITH_KERNEL, Experiment, Measured, link_with_kernel
 from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
 from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
@@ -81,7 +81,7 @@ def joint_kernel(shoot: Any) -> Any:
     def joint(theta, energy, slope, numbers, work):
         add_experiments(theta, energy, slope, numbers, work, shoot)
 
-    set_linked_form(joint.py_func, functools.partial(with_kernel, ADD_EXPERIMENTS, shoot))
+    link_with_kernel(joint.py_func, ADD_EXPERIMENTS, shoot)
     set_recipe(joint, joint_kernel, shoot)
     return joint
 

@@ -1,5 +1,6 @@
 """The interface of likelihoods: what they prepare from data and a model for ``identify``."""
 
+import functools
 from typing import Any, NamedTuple, Protocol
 
 from numba import types
@@ -9,11 +10,13 @@ from toolkit._compiler import (
     MATRIX,
     SharedCode,
     call_part,
+    has_linked_form,
     kernel,
     linked_form,
     pack_arguments,
     pointer_to,
     reduced,
+    set_linked_form,
 )
 
 from ..arrays import Array, Integers
@@ -24,16 +27,24 @@ KERNEL = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
 WITH_KERNEL = types.void(*KERNEL.args, types.FunctionType(KERNEL))
 
 
-def with_kernel(shared: SharedCode, likelihood: Any) -> Any:
-    """The function of five arrays that calls ``shared``, of signature ``WITH_KERNEL``, with them and a kernel."""
-    shared.provide()
-    linked = linked_form(likelihood.py_func)
-    inner = likelihood if linked is likelihood.py_func else kernel(linked)
-    pointer, likelihood_pointer = shared.pointer, pointer_to(inner, KERNEL)
+def link_with_kernel(function: Any, shared: SharedCode, likelihood: Any) -> None:
+    """Let ``function`` have a linked form, where its ``likelihood`` has one: of the same five arrays.
 
-    def call(first, energy, second, numbers, work):
+    It calls ``shared``, of signature ``WITH_KERNEL``. A user's kernel has none, and may raise.
+    """
+    plain = getattr(likelihood, "py_func", None)
+    if plain is not None and has_linked_form(plain):
+        set_linked_form(function, functools.partial(with_kernel, shared, plain))
+
+
+def with_kernel(shared: SharedCode, likelihood: Any) -> Any:
+    """What ``link_with_kernel`` makes."""
+    shared.provide()
+    pointer, likelihood_pointer = shared.pointer, pointer_to(kernel(linked_form(likelihood)), KERNEL)
+
+    def call(position, energy, gradient, numbers, work):
         part = pointer()
-        call_part(part, pack_arguments(part, (first, energy, second, numbers, work, likelihood_pointer())))
+        call_part(part, pack_arguments(part, (position, energy, gradient, numbers, work, likelihood_pointer())))
 
     return call
 

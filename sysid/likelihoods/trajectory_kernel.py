@@ -430,7 +430,8 @@ def shoot_segments(theta, energy, slope, numbers, work, parts):
     forbid(energy, slope)
 
 
-SHOOT = SharedCode(shoot_segments, types.void(*KERNEL.args, tuple_type(TrajectoryParts)))
+PARTS = tuple_type(TrajectoryParts)
+SHOOT = SharedCode(shoot_segments, types.void(*KERNEL.args, PARTS))
 
 
 @functools.cache
@@ -468,9 +469,10 @@ def shooting_kernel(
 def linked_shoot(shape: Shape, *functions: Any) -> Any:
     """``shoot`` of ``shooting_kernel`` by shared code."""
     SHOOT.provide()
-    signatures = (STEP_FORWARDS, STEP_BACKWARDS, MEASURE, PUSH, ADD_DATUM, ADD_SLOPE, FINISH_STATE)
     shared = SHOOT.pointer
-    advance, retreat, measure, push, add_datum, add_slope, finish_state = map(pointer_to, functions, signatures)
+    advance, retreat, measure, push, add_datum, add_slope, finish_state = (
+        pointer_to(function, kind.signature) for function, kind in zip(functions, PARTS.types[1:], strict=True)
+    )
 
     def shoot(theta, energy, slope, numbers, work):
         parts = TrajectoryParts(

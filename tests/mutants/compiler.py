@@ -4,6 +4,27 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "shared code: one symbol for all",
+        "toolkit/_compiler/shared_code.py",
+        'f"shared.{function.__module__}.{function.__qualname__}"',
+        '"shared"',
+        "tests/toolkit/compiler/test_shared_code.py",
+    ),
+    Mutant(
+        "shared code: not told to LLVM before it is called",
+        "sysid/likelihoods/interface.py",
+        "    shared.provide()\n",
+        "",
+        "tests/sysid/likelihoods/test_trajectories.py -k gradient",
+    ),
+    Mutant(
+        "shared code: a user's kernel is called by it too",
+        "sysid/likelihoods/interface.py",
+        "if plain is not None and has_linked_form(plain):",
+        "if plain is not None:",
+        "tests/sysid/test_identification.py -k ones_own",
+    ),
+    Mutant(
         "fused: what a callee raises is not told",
         "toolkit/_compiler/argument_pack.py",
         "            report_error(context, builder, status, result.fndesc.qualname)\n",

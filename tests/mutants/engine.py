@@ -188,8 +188,8 @@ MUTANTS = [
     Mutant(
         "gradient noise is the move's noise",
         "toolkit/_engine/phases.py",
-        "uint64(GRADIENT_NOISE), int64(1), place)",
-        "uint64(MOVE), int64(0), place)",
+        "take_noise(state, int64(1), place)",
+        "take_noise(state, int64(0), place)",
         "tests/toolkit/engine/test_loop.py tests/toolkit/dynamics/test_overdamped.py",
     ),
     Mutant(

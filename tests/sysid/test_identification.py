@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
+from sysid.likelihoods.interface import Prepared
 from sysid.solvers.integrate import solve
 from targets import domains
 from tests.support.laws import deviation, estimates
@@ -347,3 +349,26 @@ def test_estimates_name_their_numbers():
     assert (table.median < table.upper).all()
     assert str(table).count("\n") == 3
     assert "| dx:y |" in str(table)
+
+
+@njit
+def square(theta, energy, slope, numbers, work, about=1.0):
+    for lane in range(energy.size):
+        if theta[0, lane] > 3.0:
+            raise ValueError("rate too large")
+        energy[lane], slope[0, lane] = 0.5 * (theta[0, lane] - about) ** 2, theta[0, lane] - about
+
+
+def test_the_kernel_of_a_likelihood_of_ones_own_may_raise_and_have_defaults():
+    class Square:
+        def prepare(self, data, model):
+            return Prepared(("rate",), square, np.zeros(1), 1, (False,), np.ones(1))
+
+    decay = systems.own(lambda t, x, p: (-p[0] * x[0],), states=["x"], parameters=["rate"], usual=[1.0], start=[1.0])
+    times = np.linspace(0.0, 1.0, 5)
+    problem = identify(Series(times, np.exp(-times)[:, None], ("x",)), decay, likelihood=Square())
+    energy, slope = problem.target.evaluate([[1.5], [0.0]])
+    np.testing.assert_array_equal(energy, [0.125, 0.5])
+    np.testing.assert_array_equal(slope, [[0.5], [-1.0]])
+    with pytest.raises(ValueError, match="rate too large"):
+        problem.target.evaluate([[4.0]])

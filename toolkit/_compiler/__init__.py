@@ -11,6 +11,7 @@ from .decorators import (
     INLINE,
     FunctionPointer,
     compile_part,
+    has_linked_form,
     inlined,
     kept,
     kernel,
@@ -31,7 +32,7 @@ __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INLINE", "INTEGERS", "MATRIX", "MODE", "PYTHON",
     "REPLICA", "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
     "available_threads", "bound", "cached_per_function", "call_part", "compile_part", "describe_function",
-    "environment", "inlined", "is_watched", "kept", "kernel", "linked_form", "names_in", "njit_unwrapped", "noinline",
-    "own_flags", "pack_arguments", "pointer_to", "reduced", "set_linked_form", "set_recipe", "source_stamp",
-    "tuple_type",
+    "environment", "has_linked_form", "inlined", "is_watched", "kept", "kernel", "linked_form", "names_in",
+    "njit_unwrapped", "noinline", "own_flags", "pack_arguments", "pointer_to", "reduced", "set_linked_form",
+    "set_recipe", "source_stamp", "tuple_type",
 ]  # fmt: skip

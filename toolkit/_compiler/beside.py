@@ -3,9 +3,8 @@
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numba.core.serialize import dumps
@@ -19,28 +18,27 @@ LEAST = 3  # parts to compile, from which on another process is worth its start,
 LOOKS_EVERY = 0.01  # seconds between two looks at the other process
 
 
-FOR_ENGINE: Mapping[str, bool] = MappingProxyType({"packed": True, "from_python": False})  # it alone calls the part
-
-
 class Wanted(NamedTuple):
-    """A part, as ``compile_part`` takes it, with the options of that."""
+    """A part, as ``compile_part`` takes it; ``is_packed``: as the engine calls it, and not Python."""
 
     function: Callable[..., Any]
     signature: Signature
-    options: Mapping[str, bool] = FOR_ENGINE
+    is_packed: bool = True
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """Those of ``compile_part``."""
+        return {"packed": True, "from_python": False} if self.is_packed else {}
 
 
-def compile_parts(parts: list[Wanted], *, may_start: bool = True, optional: Wanted | None = None) -> list[Any]:
+def compile_parts(parts: list[Wanted], *, may_start: bool = True) -> list[Any]:
     """The parts, compiled. Those that take longest come first: the first is compiled in this process.
 
     Another process begins with the second, and this one takes the last ones meanwhile. may_start: whether there may be
-    another process. optional: a part that only the other process compiles, after the second.
+    another process.
     """
-    missing = [part for part in parts if not is_there(part)]
-    sent = missing[1:]
-    if optional is not None and not is_there(optional):
-        sent.insert(1, optional)
-    with start_beside(sent) if may_start else nullcontext() as beside:
+    missing = [part for part in parts if not is_compiled(part.function, part.signature, **part.options)]
+    with start_beside(missing[1:]) if may_start else nullcontext() as beside:
         if missing:
             compiled(missing[0])
         rest = missing[1:]
@@ -51,8 +49,6 @@ def compile_parts(parts: list[Wanted], *, may_start: bool = True, optional: Want
             if beside is not None and not beside.wait_for(part):
                 beside = None  # what it writes is not found here
             compiled(part)
-        if optional is not None and beside is not None and beside.has_begun(optional):
-            beside.wait_for(optional)
     return [compiled(part) for part in parts]
 
 
@@ -63,11 +59,6 @@ def start_beside(parts: list[Wanted]) -> "Beside | nullcontext[None]":
         with suppress(OSError, RuntimeError):  # no interpreter, file, process or thread to be had
             return Beside(sent)
     return nullcontext()
-
-
-def is_there(part: Wanted) -> bool:
-    """Whether the part is in memory, or on disk."""
-    return is_compiled(part.function, part.signature, **part.options)
 
 
 def compiled(part: Wanted) -> Any:
@@ -81,7 +72,7 @@ class Beside:
     def __init__(self, parts: list[Wanted]) -> None:
         self._parts, self._lines = parts, list[str]()
         names = [(part.function.__module__, part.function.__qualname__) for part in parts]
-        request = dumps([(*name, one.signature, dict(one.options)) for name, one in zip(names, parts, strict=True)])
+        request = dumps([(*name, *part[1:]) for name, part in zip(names, parts, strict=True)])
         self._process = OtherProcess(PROGRAM, request, in_background=False, lines=self._lines)
 
     def __enter__(self) -> "Beside":
@@ -101,7 +92,7 @@ class Beside:
         """Wait until a part is compiled, or never will be; return whether it is on disk."""
         while self._process.is_running() and self._has_said("begin", part) and not self._has_said("end", part):
             time.sleep(LOOKS_EVERY)
-        return is_there(part)
+        return is_compiled(part.function, part.signature, **part.options)
 
 
 PROGRAM = program(__name__, "answer", in_background=False)

@@ -130,10 +130,14 @@ def set_linked_form(function: Any, make: Callable[[], Callable[..., Any]]) -> No
     results_of(function)[set_linked_form] = make
 
 
+def has_linked_form(function: Any) -> bool:
+    """Whether ``set_linked_form`` gave ``function`` one."""
+    return set_linked_form in results_of(function)
+
+
 def linked_form(function: Any) -> Any:
     """What ``compile_part`` compiles of ``function``."""
-    make = results_of(function).get(set_linked_form)
-    return function if make is None else make()
+    return results_of(function)[set_linked_form]() if has_linked_form(function) else function
 
 
 # By whether arguments are packed, and whether the code belongs to no package, and is freed with its function.

@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from .argument_pack import POINTER, define_packed, packed_address
+from .argument_pack import POINTER, define_packed, packed_address, packed_name
 from .decorators import compile_part
 
 
@@ -25,7 +25,7 @@ def with_address(context: Any, builder: Any, kind: types.FunctionType, function:
 
 
 class SharedCode:
-    """A kernel that other functions call by its symbol, compiled for ``signature`` and cached on disk.
+    """A kernel that other functions call by its symbol, compiled for one ``signature`` and cached on disk.
 
     pointer: an intrinsic without arguments, the function pointer for ``call_part``. ``provide`` must run before what
     calls it so is compiled, or loaded.
@@ -71,8 +71,10 @@ def pointer_to(compiled: Any, signature: Signature) -> Any:
         def generate(context, builder, _, args):
             result = compiled.overloads[resolved.args]
             context.active_code_library.add_linking_library(result.library)
-            function = define_packed(context, builder.module, result.fndesc)
-            function.linkage = "internal"
+            function = builder.module.globals.get(packed_name(result.fndesc))
+            if function is None:
+                function = define_packed(context, builder.module, result.fndesc)
+                function.linkage = "internal"
             return with_address(context, builder, kind, function)
 
         return kind(), generate

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from .._compiler.beside import Wanted, compile_parts
 from .._compiler.block_rows import NOISY_ENERGY
-from .._compiler.code_walk import is_ours
 from .._compiler.decorators import NoPart, PartPointer
-from .._compiler.lowering import is_found_by_name
-from .._compiler.signatures import TARGET
 from ..boundaries.convex import everywhere_inside, no_domain
 from ..dynamics.interface import check_move
 from ..dynamics.metropolis import no_move
 from ..schedules import Factors
 from ..tempering.interface import no_tempering
-from .fused import can_be_fused, fused_engines, may_be_fused, specifications
+from .fused import can_be_fused, fused_engines, specifications
 from .loop import advance
 from .phases import no_calling_phase, no_phase
 from .settings import engine_numbers, parts_of, tempering_parameters
@@ -83,17 +80,15 @@ class CpuEngine:
         if engines is None:
             self._fused_from = None
             self._general = general_engine(job, None if last is None else last._general)
-            if not can_be_fused(job):
-                self.close()
             engines = {block.last - block.first: self._general.advance for block in self.blocks}
         self._engines = engines
 
     def _fused_engines(self, job: "Job") -> Engines | None:
         """The fused engines, where the run begins with them; else it may go on with them, by ``self._tiers``."""
-        if job.layout.fused:
-            return fused_engines(job, self.blocks, self._numbers) if can_be_fused(job) else None
-        if job.layout.fused is False or not may_be_fused(job):
+        if job.layout.fused is False or not can_be_fused(job):
             return None
+        if job.layout.fused:
+            return fused_engines(job, self.blocks, self._numbers)
         engines = known_engines(job, self.blocks, self._numbers)
         if engines is None:
             wanted = functools.partial(specifications, job, self.blocks, self._numbers)
@@ -205,9 +200,8 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
 
     last: of the same sampler; it is returned where its parts are the same.
     """
-    parts, problem, domain = parts_of(job), job.problem, job.problem.domain
-    compiles = is_ours(parts.target.__module__) and is_found_by_name(parts.target)  # else it is checked first of all
-    target = problem.target.compiled() if last is not None or not compiles else None
+    parts, problem = parts_of(job), job.problem
+    target, domain = problem.target.compiled(), problem.domain
     if last is not None and last.target is target and last.locate is parts.locate:
         return last
     check_move(job.sampler.dynamics)
@@ -217,9 +211,7 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     kinds = dict(zip(parts.functions, PARTS.types[1:], strict=True))
     longest_first = dict.fromkeys((parts.temper, parts.propose, *kinds))
     wanted = [Wanted(p, kinds[p].signature) for p in longest_first if p not in compiled and p not in NOTHING]
-    optional = Wanted(parts.target, TARGET, {"packed": True}) if compiles else None
-    run, *others = compile_parts([Wanted(advance, ADVANCE, {}), *wanted], may_start=not job.is_part, optional=optional)
-    compiled[parts.target] = target = problem.target.compiled()
+    run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted], may_start=not job.is_part)
     compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
     pointers = {p: NoPart(kind) if p in NOTHING else PartPointer(compiled[p]) for p, kind in kinds.items()}
     called = Parts(parts.tempering, *(pointers[part] for part in parts.functions))

@@ -200,14 +200,10 @@ FusedCompiler = compiler_with(WideLower, FusedLibrary)
 OwnFusedCompiler = compiler_with(WideLower, with_own_engine(FusedLibrary))
 
 
-def may_be_fused(job: "Job") -> bool:
-    """Whether all that a run calls is compiled code, of all lanes."""
-    return not (job.calls_python or job.problem.target.lane_by_lane)
-
-
 def can_be_fused(job: "Job") -> bool:
     """Whether all that a run calls can be inlined: not calls of Python or C, nor functions that allocate arrays."""
-    return may_be_fused(job) and not job.problem.target.compiled().targetoptions["_nrt"]
+    target = job.problem.target
+    return not (job.calls_python or target.lane_by_lane or target.compiled().targetoptions["_nrt"])
 
 
 class Specification(NamedTuple):

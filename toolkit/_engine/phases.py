@@ -128,7 +128,10 @@ def penalise(state, constants, steps, callees, step, number):
 
 
 def provide_noise(state, constants, steps, step, left):
-    """Fill the buffer of noise from ``step`` on, ``left``: steps of this call; without one draw that of this move."""
+    """Fill the buffer of noise from ``step`` on; in a block without a buffer, draw the noise of this step's move.
+
+    left: steps of this call, which only a buffer needs.
+    """
     if state.noise_buffer.steps_ahead.size > 0:
         refill_noise_buffer(state, constants.numbers, step, left)
     else:
@@ -136,7 +139,7 @@ def provide_noise(state, constants, steps, step, left):
 
 
 def add_gradient_noise(state, constants, steps, step, place):
-    """Add noise to the gradient; ``place``: where that of this step begins in the buffer."""
+    """Add noise to the gradient; ``place``: where that of this step begins in the buffer, if there is one."""
     numbers = constants.numbers
     if state.noise_buffer.steps_ahead.size > 0:
         take_noise(state, int64(1), place)

@@ -41,8 +41,8 @@ Engines = dict[int, Callable[..., None]]  # by the number of chains in a block
 Specifications = dict[int, Specification]
 
 # Seconds. Of sampling until the speed is known; and left of a run, from which on an engine is looked for on disk, and
-# is compiled. `python -m benchmarks speed tiers`: looking takes 3 ms, loading 20 ms, compiling 5 to 10 s of one core.
-MEASURED, LOADS, COMPILES = 0.25, 1.0, 20.0
+# is compiled. `python -m benchmarks speed tiers`: looking takes 3 ms, loading 20 ms, compiling 4 to 9 s of one core.
+MEASURED, LOADS, COMPILES = 0.25, 1.0, 12.0
 COMPILES_WITHOUT_CORE = 600.0  # where no core is idle; 10 s of one are less than 2 % of it
 MOST_BYTES = 2**26  # sent to the other process; functions can hold arrays
 

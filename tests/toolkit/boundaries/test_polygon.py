@@ -136,3 +136,12 @@ def test_lists_are_short():
     lengths = whole[starts[starts != INSIDE]]
     assert lengths.mean() < 10
     assert lengths.max() < 40
+
+
+def test_equal_polygons_share_one_grid_and_others_have_their_own():
+    first, again, other = (
+        polygon_domain("triangle", [np.array([[0.0, 0.0], [size, 0.0], [0.0, 1.0]])]) for size in (1.0, 1.0, 2.0)
+    )
+    assert again.int_table is first.int_table
+    points = np.array([[1.2, 0.2]])
+    assert signed_distance(first, points)[0] < 0.0 < signed_distance(other, points)[0]

@@ -72,22 +72,19 @@ event.register("numba:compile", Counting())
 OtherProcess.__init__, beside.compiled, wait = begin_and_note, wait_and_compile, wait_for_all
 CHANGES
 parts = [Wanted(no_move, DYNAMICS), Wanted(everywhere_inside, DOMAIN), Wanted(no_tempering, TEMPER)][FIRST:]
-optional = OPTIONAL
-results = compile_parts(parts, optional=optional)
+results = compile_parts(parts)
 assert [result.py_func for result in results] == [part.function for part in parts]
 assert all(len(result.overloads) == 1 for result in results)
 assert not OtherProcess._running
 print(len(started), *sorted(names))
-if optional is not None:
-    print("is there", beside.is_there(optional))
 """
 COMPILED = ["everywhere_inside", "no_move", "no_tempering"]
 
 
-def compiling_three(cache, changes="", first=0, optional="None"):
+def compiling_three(cache, changes="", first=0):
     """The number of other processes that are started, and the names of what is compiled in this one."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]), "NUMBA_CACHE_DIR": str(cache)}
-    script = THREE.replace("CHANGES", changes).replace("FIRST", str(first)).replace("OPTIONAL", optional)
+    script = THREE.replace("CHANGES", changes).replace("FIRST", str(first))
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     number, *names = done.stdout.split()
@@ -120,16 +117,6 @@ def test_two_parts_are_not_worth_a_process(tmp_path):
     assert compiling_three(tmp_path, first=1) == (0, COMPILED[::2])
 
 
-DEFINED = "from toolkit._engine.phases import no_phase; from toolkit._engine.state import PHASE"
-
-
-def test_an_optional_part_is_compiled_by_the_other_process_or_not_at_all(tmp_path):
-    optional = "Wanted(no_phase, PHASE)"
-    assert compiling_three(tmp_path / "a", DEFINED, optional=optional) == (1, ["no_move", "is", "there", "True"])
-    nobody = f"{DEFINED}; beside.may_start_processes = lambda: False"
-    assert compiling_three(tmp_path / "b", nobody, optional=optional) == (0, [*COMPILED, "is", "there", "False"])
-
-
 @pytest.mark.parametrize(
     "program", ["raise SystemExit(1)", "print('begin 0', flush=True)", "print('begin 1', flush=True); print('begin')"]
 )
@@ -156,7 +143,7 @@ def test_no_process_where_none_may_or_can_be_started(changes, tmp_path):
 def test_parts_of_a_run_on_a_cluster_start_none(monkeypatch):
     asked = []
 
-    def note(parts, *, may_start, optional):
+    def note(parts, *, may_start):
         asked.append(may_start)
         raise InterruptedError
 

@@ -23,10 +23,17 @@ def scaled_sum(row, out, scale):
         out[0] += row[i]
 
 
-SHARED = SharedCode(scaled_sum, SUM)
+@kernel
+def negative_sum(row, out, scale):
+    """The same, with the other sign."""
+    scaled_sum(row, out, scale)
+    out[0] = -out[0]
 
 
-def summing(plus):
+SHARED, OTHER = SharedCode(scaled_sum, SUM), SharedCode(negative_sum, SUM)
+
+
+def summing(plus, shared_code=SHARED):
     """A function of two rows with a kernel of its own, and its linked form."""
 
     @kernel
@@ -38,8 +45,8 @@ def summing(plus):
         scaled_sum(row, out, scale)
 
     def link():
-        SHARED.provide()
-        shared, pointer = SHARED.pointer, pointer_to(scale, SCALE)
+        shared_code.provide()
+        shared, pointer = shared_code.pointer, pointer_to(scale, SCALE)
 
         def linked(row, out):
             part = shared()
@@ -76,3 +83,12 @@ def test_functions_that_share_code_give_each_its_own_numbers(compiled_names):
         assert out[0] == 14.0 + 3.0 * plus
     assert "scaled_sum" not in compiled_names
     assert len([name for name in compiled_names if name.endswith("linked")]) == 2
+
+
+def test_each_shared_code_has_a_symbol_of_its_own():
+    row, out = np.array([1.0, 2.0, 4.0]), np.zeros(1)
+    for code in (OTHER, SHARED):
+        code.provide()
+    for code, sign in ((SHARED, 1.0), (OTHER, -1.0)):
+        compile_part(summing(secrets.randbits(20), code), types.void(FLOATS, FLOATS))(row.copy(), out)
+        assert np.sign(out[0]) == sign

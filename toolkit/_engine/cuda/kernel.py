@@ -155,8 +155,7 @@ def second_of(a, b):
 # Functions that take the whole state, which the simulator would compile again for every new type of state.
 INTERPRETED = frozenset(map(stored_name, (
     has_diverged, find_non_finite, record_statistics, record_trace, find_multipliers, levels_of, scale_gradients,
-    renew_momenta, temper_potential, refill_noise_buffer, draw_noise,
-    take_noise,
+    renew_momenta, temper_potential, refill_noise_buffer, draw_noise, take_noise,
 )))  # fmt: skip
 
 
