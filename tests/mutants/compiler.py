@@ -15,7 +15,7 @@ MUTANTS = [
         "sysid/likelihoods/interface.py",
         "    shared.provide()\n",
         "",
-        "tests/sysid/likelihoods/test_trajectories.py -k gradient",
+        "tests/toolkit/storage/test_older_run_files.py -k trajectory",
     ),
     Mutant(
         "shared code: a user's kernel is called by it too",
