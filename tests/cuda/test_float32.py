@@ -28,7 +28,7 @@ from toolkit._compiler.code_walk import codes_in
 from toolkit._engine.cuda import float32
 from toolkit._engine.job import make_job
 from toolkit._engine.loop import advance
-from toolkit._engine.metropolis_step import propose
+from toolkit._engine.metropolis_step import propose, propose_by_contour
 from toolkit._output.storage.description import TEMPERINGS, describe_call, differences
 from toolkit.dynamics.preconditioned import move_preconditioned
 from toolkit.maths.philox import to_uniform
@@ -86,7 +86,7 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
                     samplers.svgd(1e-3), samplers.hmc(0.1)):  # fmt: skip
         float32.twin(sampler.dynamics.move)
     steps = [kind.step.fget(None) for kind in TEMPERINGS]
-    for part in (no_tempering, *steps, propose, advance):
+    for part in (no_tempering, *steps, propose, propose_by_contour, advance):
         float32.twin(part)
 
     def tiny(position, energy, gradient, parameters, scratch):

@@ -9,7 +9,7 @@ from .._compiler.binding import bound
 from .._compiler.block_rows import CONTINUOUS, CONTOUR, NO_TEMPERING
 from ..boundaries.convex import everywhere_inside
 from ..tempering.interface import no_tempering
-from .metropolis_step import propose
+from .metropolis_step import propose, propose_by_contour
 from .phases import (
     add_gradient_noise,
     confine,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 
+PROPOSE = {False: propose, True: propose_by_contour}  # by whether there is a contour
 # By whether there are walls, and statistics are kept.
 AFTER_MOVE = {
     (False, False): no_calling_phase,
@@ -53,7 +54,7 @@ def parts_of(job: "Job") -> Parts:
         bound(dynamics.move),
         everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind),
         no_tempering if tempering is None else bound(tempering.step),
-        propose=propose if dynamics.leapfrogs else no_calling_phase,
+        propose=PROPOSE[numbers.tempering == CONTOUR] if dynamics.leapfrogs else no_calling_phase,
         penalise=penalise if numbers.penalty > 0.0 else no_calling_phase,
         provide_noise=provide_noise if numbers.draws_noise or numbers.gradient_noise > 0.0 else no_phase,
         add_gradient_noise=add_gradient_noise if numbers.gradient_noise > 0.0 else no_phase,

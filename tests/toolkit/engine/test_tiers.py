@@ -296,7 +296,7 @@ def test_a_run_is_long_by_its_speed_so_far(monkeypatch):
     one.engines(1000)
     assert done == [], "too early to know"
     one.note(1000, tiers.MEASURED / 2)
-    for left, expected in ((0.5, []), (1.5, ["looked"]), (19.0, ["looked"]), (21.0, ["looked", "compiles"])):
+    for left, expected in ((0.5, []), (1.5, ["looked"]), (11.0, ["looked"]), (13.0, ["looked", "compiles"])):
         one.engines(10**9 - round(left * 2000 / tiers.MEASURED))
         assert done == expected
     one.engines(2000)

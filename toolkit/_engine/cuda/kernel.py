@@ -25,7 +25,7 @@ from ...tempering.contour_tempering import ContourState, find_multipliers, level
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
 from ..loop import advance, has_diverged
-from ..metropolis_step import temper_potential
+from ..metropolis_step import follow_trajectory, temper_potential
 from ..noise_buffer import NoiseBuffer, draw_noise, refill_noise_buffer, take_noise
 from ..phases import find_non_finite
 from ..recording import record_statistics, record_trace
@@ -155,7 +155,7 @@ def second_of(a, b):
 # Functions that take the whole state, which the simulator would compile again for every new type of state.
 INTERPRETED = frozenset(map(stored_name, (
     has_diverged, find_non_finite, record_statistics, record_trace, find_multipliers, levels_of, scale_gradients,
-    renew_momenta, temper_potential, refill_noise_buffer, draw_noise, take_noise,
+    renew_momenta, temper_potential, refill_noise_buffer, draw_noise, take_noise, follow_trajectory,
 )))  # fmt: skip
 
 
