@@ -163,7 +163,8 @@ class LoadedLibrary(OwnLibrary):  # type: ignore[misc,valid-type]
         super().__init__(codegen, name)
         self._bitcode, self._entry = stored.bitcode, entry
         self._taken_in: Any = None
-        self._reload_init.update(stored.begins)
+        if stored.begins:
+            self._reload_init.update(stored.begins)
         self.enable_object_caching()
         self._set_compiled_object(stored.machine_code)
         self._finalize_final_module()
@@ -198,7 +199,7 @@ def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
     (name, _, (machine_code, bitcode)), *rest = compiled._reduce()
     module = compiled.library._final_module
     symbols = (one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration)
-    begins = tuple(compiled.library._reload_init)
+    begins = tuple(getattr(compiled.library, "_reload_init", ()))  # not in Numba 0.61
     return name, StoredCode(machine_code, frozenset(symbols), bitcode, begins), rest
 
 
