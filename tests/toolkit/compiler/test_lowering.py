@@ -4,14 +4,14 @@ import platform
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, types
 from numba.core.compiler import Flags
 
 from targets import catalogue
 from tests.support.machine_code import packed_instructions
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part, kernel
-from toolkit._compiler.lowering import WIDTH, OwnFlags, SettledFlags
+from toolkit._compiler.lowering import WIDTH, OwnFlags, SettledFlags, load_compiled, reduce_compiled
 from toolkit.dynamics.overdamped import move_langevin
 
 reads_assembly = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
@@ -64,3 +64,16 @@ def test_flags_are_listed_once(monkeypatch):
     monkeypatch.setattr(Flags, "values", lambda self: listed.append(self) or own(self))
     assert kernel(function)(x, a) == value == 1.0 * 4.0 / 5.0 + 2.0 + 2.0 - 4.0
     assert [type(flags) for flags in listed].count(SettledFlags) == 1
+
+
+def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process(monkeypatch):
+    """As Numba 0.61, whose libraries lack ``_reload_init``."""
+
+    def twice(x):
+        return 2.0 * x
+
+    compiled = compile_part(twice, types.float64(types.float64))
+    (result,) = compiled.overloads.values()
+    monkeypatch.delattr(result.library, "_reload_init", raising=False)
+    loaded = load_compiled(result.target_context, reduce_compiled(result))
+    assert loaded.entry_point(3.0) == 6.0
