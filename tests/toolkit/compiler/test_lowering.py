@@ -11,7 +11,7 @@ from targets import catalogue
 from tests.support.machine_code import packed_instructions
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part, kernel
-from toolkit._compiler.lowering import WIDTH, OwnFlags, SettledFlags, load_compiled, reduce_compiled
+from toolkit._compiler.lowering import WIDTH, OwnFlags, SettledFlags, WideCompiler, load_compiled, reduce_compiled
 from toolkit.dynamics.overdamped import move_langevin
 
 reads_assembly = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
@@ -72,7 +72,7 @@ def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process
     def twice(x):
         return 2.0 * x
 
-    compiled = compile_part(twice, types.float64(types.float64))
+    compiled = njit(types.float64(types.float64), pipeline_class=WideCompiler)(twice)
     (result,) = compiled.overloads.values()
     monkeypatch.delattr(result.library, "_reload_init", raising=False)
     loaded = load_compiled(result.target_context, reduce_compiled(result))
