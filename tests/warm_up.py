@@ -58,6 +58,15 @@ def identification():
     identify(data, libraries.polynomial(("x",), 1)).target.compiled()
 
 
+def trajectories():
+    """What the likelihoods of trajectories of all systems share."""
+    from sysid.block_function import USE_LIKELIHOOD
+    from sysid.likelihoods.trajectory_kernel import SHOOT
+
+    for code in (SHOOT, USE_LIKELIHOOD):
+        code.provide()
+
+
 def sampler(name):
     """Dynamics and tempering of a sampler with its default arguments."""
     from toolkit import samplers
@@ -81,6 +90,7 @@ def walls():
 PARTS = {  # the longest first
     "engine": engine,
     "exact moves": partial(phases, "propose"),
+    "trajectories": trajectories,
     "adaptive solver": adaptive_solver,
     "replica exchange": partial(sampler, "resgld"),
     "polygons": polygons,

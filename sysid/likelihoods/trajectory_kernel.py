@@ -439,16 +439,15 @@ def shooting_kernel(
     rhs: Callable[..., Any],
     pull: Any,
     method: str,
-    sizes: tuple[Any, ...],
+    shape: Shape,
     law: str = NORMAL,
     dof: float = 0.0,
     measurement: tuple[Any, ...] = (),
 ) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
 
-    sizes: entries of ``Shape``. measurement: entries of ``Measurement``.
+    measurement: entries of ``Measurement``.
     """
-    shape = Shape(*sizes)
     advance, retreat = lane_steps(rhs, pull, method, shape)
     measure, push = lane_measures(
         Measurement(*measurement), shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
@@ -462,7 +461,7 @@ def shooting_kernel(
 
     given = advance, retreat, measure, push, add_datum, add_slope, finish_state
     set_linked_form(shoot.py_func, functools.partial(linked_shoot, shape, *given))
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, tuple(shape), *other_arguments(law, dof, measurement))
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, shape, *other_arguments(law, dof, measurement))
     return shoot
 
 
@@ -721,7 +720,7 @@ def trajectory_energy(
     measurement = measurement_of(system, equations.observation)
     shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed)
     others = other_arguments(errors.law, errors.dof, tuple(measurement) if measurement.n else ())
-    kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, tuple(shape), *others)
+    kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, shape, *others)
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
     begin = places_of(shape).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
