@@ -1,7 +1,7 @@
 """Figures and tables of the papers: `python -m figures [list | run [NAME …] | report]`; nothing: run all, then report.
 
-Scripts run side by side, as many as there are cores, each in a process with its share of them (--jobs); those that show
-seconds run alone, at the end. A script that fails does not stop the others: the end names it and its error, and the
+Scripts run side by side, as many as there are cores, each in a process with its share of them (--jobs), from both ends
+of the list in turns; those that show seconds run alone, at the end, small versions excepted. A script that fails does not stop the others: the end names it and its error, and the
 exit status is 1. Data that are still valid are read back, so that a change of a picture measures nothing anew.
 QUICK=1 in the environment, or --quick: small versions.
 """
@@ -11,6 +11,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from tqdm import tqdm
@@ -56,8 +57,9 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str
     """Produce the figures; the errors of those that failed, in a line each, by their names."""
     failed: dict[str, str] = {}
     jobs = min(options.jobs or (1 if options.backend == "cuda" else default_jobs()), len(chosen))
-    alone = [name for name in chosen if runs_alone(name)] if jobs > 1 else []
+    alone = [name for name in chosen if runs_alone(name)] if jobs > 1 and not options.quick else []
     shared = [name for name in chosen if name not in alone]
+    shared = from_both_ends(shared) if jobs > 1 else shared
     place = {name: f"{k + 1} of {len(chosen)}" for k, name in enumerate([*shared, *alone])}
     expected = {name: seconds_before(name, options) for name in chosen}
     work = functools.partial(  # of a module that a child process can import, which this one is not where it is run
@@ -88,6 +90,13 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str
                 begins(name)
                 ends(name, outcome_of(work, name))
     return failed
+
+
+def from_both_ends(chosen: Sequence[str]) -> list[str]:
+    """The first, the last, the second, …: scripts of one paper compile the same, each anew where they run together."""
+    middle = (len(chosen) + 1) // 2
+    pairs = zip_longest(chosen[:middle], reversed(chosen[middle:]))
+    return [name for pair in pairs for name in pair if name is not None]
 
 
 def runs_alone(name: str) -> bool:

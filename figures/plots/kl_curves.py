@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
-from scipy.stats import t
 
 from toolkit.errors import check_array, check_instance, check_number, check_text
 
@@ -14,7 +14,7 @@ from ..arrays import Array
 def interval(values: Array, level: float = 0.95) -> tuple[Array, Array]:
     """Mean over the first axis, and the half-width of its Student-t interval, each of the remaining shape."""
     n = len(values)
-    half_width = t.ppf(0.5 + 0.5 * level, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    half_width = scipy.special.stdtrit(n - 1, 0.5 + 0.5 * level) * values.std(axis=0, ddof=1) / np.sqrt(n)
     return values.mean(axis=0), half_width
 
 

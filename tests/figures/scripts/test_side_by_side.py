@@ -130,14 +130,12 @@ def test_lines_come_in_order_and_failures_at_the_end(scripts):
     scripts.add("csgld_fig4", 'print("said"); warnings.warn("warned")')
     scripts.add("csgld_fig5", alone=True)
     scripts.add("gallery_all")
+    order = ["csgld_fig1", "gallery_all", "csgld_fig2", "csgld_fig4", "csgld_fig3", "csgld_fig5"]
     status, out, err = scripts.run("--jobs", "2")
     assert status == 1
-    assert [line for line in out if " of 6: " in line] == [
-        f"{k + 1} of 6: {name}"
-        for k, name in enumerate(["csgld_fig1", "csgld_fig2", "csgld_fig3", "csgld_fig4", "gallery_all", "csgld_fig5"])
-    ]
+    assert [line for line in out if " of 6: " in line] == [f"{k + 1} of 6: {name}" for k, name in enumerate(order)]
     ends = [line.split()[0].rstrip(":") for line in out if " measured and drawn in " in line or " failed" in line]
-    assert ends == ["csgld_fig1", "csgld_fig2", "csgld_fig3", "csgld_fig4", "gallery_all", "csgld_fig5"]
+    assert ends == order
     assert out.index("said") < next(k for k, line in enumerate(out) if line.startswith("csgld_fig4: measured"))
     assert any("warned" in line for line in out)
     assert any("Traceback" in line for line in out)
@@ -182,16 +180,16 @@ def test_ctrl_c_ends_all_without_a_word_from_the_children(scripts, to_all):
     """A terminal sends it to all processes of the group, and `kill -INT` to one; a partial file is removed."""
     body = 'try:\n        Path("{}").touch(); time.sleep(100)\n    finally:\n        os.remove("{}")'
     partial = [scripts.folder / "partial1", scripts.folder / "partial2"]
-    for k, path in enumerate(partial):
-        scripts.add(f"csgld_fig{k + 1}", body.format(path, path))
-    scripts.add("csgld_fig3")
+    for name, path in zip(("csgld_fig1", "csgld_fig3"), partial, strict=True):  # which begin first
+        scripts.add(name, body.format(path, path))
+    scripts.add("csgld_fig2")
     process = scripts.start("--jobs", "2")
     wait_until(lambda: all(path.exists() for path in partial))
     children = [int(pid) for _, _, pid, _ in scripts.notes()]
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert out.splitlines() == ["1 of 3: csgld_fig1", "2 of 3: csgld_fig2"]
+    assert out.splitlines() == ["1 of 3: csgld_fig1", "2 of 3: csgld_fig3"]
     assert err == "interrupted: figures that were finished are kept, and are not measured again\n"
     assert len(children) == 2
     assert not any(map(is_running, children))
