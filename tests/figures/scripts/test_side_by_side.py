@@ -130,7 +130,7 @@ def test_lines_come_in_order_and_failures_at_the_end(scripts):
     scripts.add("csgld_fig4", 'print("said"); warnings.warn("warned")')
     scripts.add("csgld_fig5", alone=True)
     scripts.add("gallery_all")
-    order = ["csgld_fig1", "gallery_all", "csgld_fig2", "csgld_fig4", "csgld_fig3", "csgld_fig5"]
+    order = ["csgld_fig1", "csgld_fig4", "csgld_fig2", "gallery_all", "csgld_fig3", "csgld_fig5"]
     status, out, err = scripts.run("--jobs", "2")
     assert status == 1
     assert [line for line in out if " of 6: " in line] == [f"{k + 1} of 6: {name}" for k, name in enumerate(order)]
