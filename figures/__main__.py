@@ -1,8 +1,9 @@
 """Figures and tables of the papers: `python -m figures [list | run [NAME …] | report]`; nothing: run all, then report.
 
-Scripts run side by side, as many as there are cores, each in a process with its share of them (--jobs), from both halves
-of the list in turns; those that show seconds run alone, at the end, small versions excepted. A script that fails does not stop the others: the end names it and its error, and the
-exit status is 1. Data that are still valid are read back, so that a change of a picture measures nothing anew.
+Scripts run side by side, as many as there are cores, each in a process with its share of them (--jobs), from two halves
+of the list in turns; those that show seconds run alone, at the end, small versions excepted. A script that fails does
+not stop the others: the end names it and its error, and the exit status is 1. Data that are still valid are read back,
+so that a change of a picture measures nothing anew.
 QUICK=1 in the environment, or --quick: small versions.
 """
 
@@ -59,7 +60,7 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str
     jobs = min(options.jobs or (1 if options.backend == "cuda" else default_jobs()), len(chosen))
     alone = [name for name in chosen if runs_alone(name)] if jobs > 1 and not options.quick else []
     shared = [name for name in chosen if name not in alone]
-    shared = from_two_places(shared) if jobs > 1 else shared
+    shared = in_two_streams(shared) if jobs > 1 else shared
     place = {name: f"{k + 1} of {len(chosen)}" for k, name in enumerate([*shared, *alone])}
     expected = {name: seconds_before(name, options) for name in chosen}
     work = functools.partial(  # of a module that a child process can import, which this one is not where it is run
@@ -92,10 +93,15 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> dict[str, str
     return failed
 
 
-def from_two_places(chosen: Sequence[str]) -> list[str]:
-    """Of the first half and of the second in turns: scripts of one paper would compile the same beside each other."""
+def in_two_streams(chosen: Sequence[str]) -> list[str]:
+    """Of two halves of the list in turns, as scripts of one paper would compile the same beside each other.
+
+    Galleries begin the second half: they need least of what the first script compiles.
+    """
+    papers = [name for name in chosen if not name.startswith("gallery_")]
+    galleries = [name for name in chosen if name not in papers]
     middle = (len(chosen) + 1) // 2
-    pairs = zip_longest(chosen[:middle], chosen[middle:])
+    pairs = zip_longest(papers[:middle], galleries + papers[middle:])
     return [name for pair in pairs for name in pair if name is not None]
 
 

@@ -130,7 +130,7 @@ def test_lines_come_in_order_and_failures_at_the_end(scripts):
     scripts.add("csgld_fig4", 'print("said"); warnings.warn("warned")')
     scripts.add("csgld_fig5", alone=True)
     scripts.add("gallery_all")
-    order = ["csgld_fig1", "csgld_fig4", "csgld_fig2", "gallery_all", "csgld_fig3", "csgld_fig5"]
+    order = ["csgld_fig1", "gallery_all", "csgld_fig2", "csgld_fig4", "csgld_fig3", "csgld_fig5"]
     status, out, err = scripts.run("--jobs", "2")
     assert status == 1
     assert [line for line in out if " of 6: " in line] == [f"{k + 1} of 6: {name}" for k, name in enumerate(order)]
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_all_without_a_word_from_the_children(scripts, to_all):
     """A terminal sends it to all processes of the group, and `kill -INT` to one; a partial file is removed."""
     body = 'try:\n        Path("{}").touch(); time.sleep(100)\n    finally:\n        os.remove("{}")'
     partial = [scripts.folder / "partial1", scripts.folder / "partial2"]
-    for name, path in zip(("csgld_fig1", "csgld_fig3"), partial, strict=True):  # which begin first
+    for name, path in zip(("csgld_fig1", "csgld_fig3"), partial, strict=True):  # those that begin
         scripts.add(name, body.format(path, path))
     scripts.add("csgld_fig2")
     process = scripts.start("--jobs", "2")
