@@ -89,7 +89,7 @@ def methods(overdamped: float, underdamped: float, n_steps: int) -> tuple[Sample
 
 def measure(study: Study) -> dict[str, Any]:
     """Medians over coordinates, (data, variant, run, chain): ESS, the same over all lags, E (x − μ)² / σ²."""
-    n_steps, n_chains = study.size(10_000, 500), study.size(16, 4)
+    n_steps, n_chains = study.size(10_000, 1_000), study.size(16, 8)
     results = np.empty((3, len(DATA), len(VARIANTS), len(RUNS), n_chains))
     for i, (name, load, overdamped, underdamped) in enumerate(DATA):
         for j, (variant, batch, standardise) in enumerate(VARIANTS):
