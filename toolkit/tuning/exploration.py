@@ -23,6 +23,7 @@ FIRST_ROUND, LONG_ENOUGH, LONG_ENOUGH_IN_WALLS, LONGEST = 8, 32, 64, 64  # steps
 SHARE, MOST = 0.35, 0.6  # of the gradients that the tuning may spend
 CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing can be said but that they have not mixed
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
+MOVES = 0.4  # acceptance from which a round's draws tell whether there is a law
 UNCLEAR = 0.25  # of that: enough for a guess, where no temperature is known to mix
 STUCK = 1.0  # share of the variance between chains, at most 8/7: above it each is where it began
 LOOKED_AT = 16  # draws of a chain at which gradients are evaluated

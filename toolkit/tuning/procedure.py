@@ -18,7 +18,7 @@ from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
 from .biased_moves import contour_partition, race_knobs, tune_biased, with_stable_thermostat
 from .exact_moves import Found, Moves, fit_step_sizes, tune_exact
-from .exploration import IMPROPER, Choice, Explored, choose_top, descended, explore
+from .exploration import IMPROPER, MOVES, Choice, Explored, choose_top, descended, explore
 from .gradient_noise import around_minima
 from .progress import Bar
 from .race import Result
@@ -180,7 +180,8 @@ def describe(study: Study, levels: Explored, choice: Choice) -> None:
     """Sentences on what exploration saw."""
     top = levels.temperatures[choice.level] / study.temperature
     cold = levels.between[0]
-    if study.problem.domain is None and levels.virial[0] <= IMPROPER:
+    moves = levels.acceptance[0] >= MOVES  # else each draw is near its chain's mean, whatever the law
+    if study.problem.domain is None and moves and levels.virial[0] <= IMPROPER:
         study.warn(
             f"E[(x − x̄) · ∂U] is {levels.virial[0]:.2f} of what a law with this energy has: chains drift away, and "
             "exp(−U) may have no finite integral; look at the energy far out."

@@ -187,7 +187,13 @@ def with_tuning(run: Run, tuned: Tuned, before: int = 0, threads: int | None = N
     doubts = () if settled else tuned.warnings
     with contextlib.suppress(KeyboardInterrupt):  # the run is there, whatever is thought of it
         doubts = (*doubts, *unvisited(run, tuned), *narrow_places(run, threads))
-    return dataclasses.replace(run, tuning=Tuning(tuned.report, before + tuned.cost.gradients, doubts))
+    report = tuned.report
+    if before:
+        report += (
+            f"\n\n  A tuning and a run before this one, of {before:,} gradients together, were not enough. This run's "
+            f"seed, {run.seed}, was made from the one given."
+        )
+    return dataclasses.replace(run, tuning=Tuning(report, before + tuned.cost.gradients, doubts))
 
 
 def narrow_places(run: Run, threads: int | None = None) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ from toolkit.tuning.gradient_noise import (
     step_by_law,
     widening,
 )
+from toolkit.tuning.procedure import describe
 from toolkit.tuning.race import by_lane, least_ess, raced, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
 from toolkit.tuning.study import LANES, Study, geometric_mean, rounded
@@ -147,6 +148,15 @@ def test_a_ladder_that_has_to_be_gets_a_top_where_no_temperature_is_known_to_mix
     choice = choose_top(levels_of(between, virial=virial), is_bounded=False)
     assert np.isinf(choice.costs).all()
     assert (choice.level, choice.top) == (level, top)
+
+
+def test_that_there_is_no_law_is_said_of_chains_that_move():
+    """A chain that stands still has all draws near its own mean, whatever the law: its virial is 0."""
+    for acceptance, said in ((0.65, True), (0.1, False)):
+        study, levels = study_of(mixtures.cosine25()), levels_of([0.9, 0.5, 0.1], virial=[0.1, 1.0, 1.0])
+        levels = levels._replace(acceptance=np.full(3, acceptance))
+        describe(study, levels, choose_top(levels, False))
+        assert any("no finite integral" in warning for warning in study.warnings) == said
 
 
 @target(dim=1, parameters=[77.0, 57.0, 100.0, 20.0, 40000.0])

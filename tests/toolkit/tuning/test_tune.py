@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
 from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
+from toolkit.tuning import tuned_run
 from toolkit.tuning.result import Cost, Tuned, cost_in_words
 from toolkit.tuning.tuned_run import unvisited, with_tuning
 
@@ -287,6 +289,21 @@ def test_no_bit_depends_on_threads_or_a_second_call():
     runs = [toolkit.sample(problem, seed=5, threads=threads, progress=False) for threads in (1, 2)]
     assert (runs[0].draws == runs[1].draws).all()
     assert runs[0].n_steps == runs[1].n_steps
+
+
+def test_a_run_that_began_anew_says_so_and_counts_both(monkeypatch):
+    monkeypatch.setattr(tuned_run, "ATTEMPTS", ((20_000, 2_000), (20_000, 200_000)))
+    problem = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
+    run = toolkit.sample(problem, seed=3, progress=False)
+    first = toolkit.sample(problem, seed=3, until=stopping.ess(1e9) | stopping.gradients(2_000), progress=False)
+    assert run.stopping.satisfied
+    assert run.seed != 3 == first.seed
+    before, seed = re.search(r"of ([\d,]+) gradients together, .* seed, (\d+), was made", run.tuning.report).groups()
+    own = int(re.search(r"cost +([\d,]+) gradients", run.tuning.report)[1].replace(",", ""))
+    assert int(seed) == run.seed
+    assert int(before.replace(",", "")) == run.tuning.gradients - own
+    assert int(before.replace(",", "")) == first.tuning.gradients + first.gradient_evaluations
+    assert "together" not in first.tuning.report
 
 
 def test_the_report_is_kept_in_files(tuned, tmp_path):
