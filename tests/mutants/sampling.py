@@ -40,6 +40,20 @@ MUTANTS = [
         "tests/toolkit/tuning/test_rules_of_tuning.py -k lowest_at_which",
     ),
     Mutant(
+        "tuning: no law, said of chains that stand still",
+        "toolkit/tuning/procedure.py",
+        "is None and moves and levels",
+        "is None and levels",
+        "tests/toolkit/tuning/test_rules_of_tuning.py -k no_law",
+    ),
+    Mutant(
+        "tuning: gradients of the attempt before, not said",
+        "toolkit/tuning/tuned_run.py",
+        "    if before:\n        report +=",
+        "    if not before:\n        report +=",
+        "tests/toolkit/tuning/test_tune.py -k began_anew",
+    ),
+    Mutant(
         "tuning: levels without a law",
         "toolkit/tuning/exploration.py",
         "    mixes[lawful:] = False\n",

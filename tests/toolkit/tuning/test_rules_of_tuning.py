@@ -150,7 +150,7 @@ def test_a_ladder_that_has_to_be_gets_a_top_where_no_temperature_is_known_to_mix
     assert (choice.level, choice.top) == (level, top)
 
 
-def test_that_there_is_no_law_is_said_of_chains_that_move():
+def test_that_no_law_is_said_of_chains_that_move():
     """A chain that stands still has all draws near its own mean, whatever the law: its virial is 0."""
     for acceptance, said in ((0.65, True), (0.1, False)):
         study, levels = study_of(mixtures.cosine25()), levels_of([0.9, 0.5, 0.1], virial=[0.1, 1.0, 1.0])
