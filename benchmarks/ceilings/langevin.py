@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import uint64
 
+from benchmarks.runner.rounds import processor_seconds
 from toolkit._compiler.decorators import inlined
 from toolkit._engine.phases import PROBE_LENGTH
 from toolkit.maths.elementary import fma, select
@@ -58,6 +59,31 @@ def one_chain_sgld_kernel(target) -> Kernel:
                 x = fma(-H, slope_x, fma(kick, noise[i], x))
                 y = fma(-H, slope_y, fma(kick, noise[AHEAD + i], y))
         last[0], last[1] = x, y
+
+    return run
+
+
+def drift_seconds(name: str, n_steps: int) -> float:
+    """Processor time of ``n_steps`` of one chain that draw nothing: each waits for the gradient of the one before.
+
+    No sampler that evaluates the target once a step, with this arithmetic, is faster.
+    """
+    run = drift_kernel(POINTS[name])
+    run(1)
+    return processor_seconds(lambda: run(n_steps))
+
+
+@functools.cache
+def drift_kernel(target) -> Kernel:
+    """Steps down the gradient, with a push that keeps them from a minimum at 0, where numbers would be subnormal."""
+
+    @fused
+    def run(n_steps):
+        x, y = 0.3, 0.4
+        for _ in range(n_steps):
+            _, slope_x, slope_y = target(x, y)
+            x, y = fma(-H, slope_x, x + 0.01), fma(-H, slope_y, y + 0.01)
+        return x + y
 
     return run
 

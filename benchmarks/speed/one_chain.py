@@ -5,12 +5,16 @@ help only where there are lanes: in chains, replicas, and steps whose noise is d
 steps, with more chains a fiftieth, ours then a twentieth, and seconds are multiplied. "Fused" is ours with
 ``Layout(fused=True)``. The peers are those of the table "engine", right draws alone. The second table is the rate by
 lanes in a block (``Layout(lanes=…)``), relative to the default; the third has two replicas side by side on the lanes of
-one block, beside the same in blocks of half that width, which is what a loop for each replica would cost.
+one block, beside the same in blocks of half that width, which is what a loop for each replica would cost. The floor is
+one chain's target and move alone, each step waiting for the one before, as it does in every sampler.
 """
 
+import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from benchmarks.ceilings.langevin import drift_seconds
 from benchmarks.peers.host import PeerError, PeerRun
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.rounds import interleaved, one_core
@@ -45,6 +49,7 @@ def main(plan: Plan) -> None:
         peers = PeerChains(core, plan.seconds, plan.is_small)
         try:
             latency_table(plan, peers, n_steps)
+            floor_table(plan, peers, n_steps)
         finally:
             peers.close()
         width_table(plan)
@@ -91,6 +96,29 @@ def latency_table(plan: Plan, peers: PeerChains, n_steps: int) -> None:
             *(spread for _, spread in compared[:3]), *(f"{middle[own]:.3g}" for own in ("ours", "fused")),
             *(f"{1e9 * middle[own] / replica_steps:.0f}" for own in ("ours", "fused")), *absolute, "; ".join(remarks),
         )  # fmt: skip
+
+
+def floor_table(plan: Plan, peers: PeerChains, n_steps: int) -> None:
+    """SGLD of one chain, ours and the best peer's, beside the target and the move alone."""
+    print("\nThe floor of one chain\n")
+    table = Table(
+        plan.folder, "one_chain_floor", "target", "ns a step: floor", "ours, fused", "JAX by hand",
+        "floor × JAX", "ours × JAX",
+    )  # fmt: skip
+    rounds = min(plan.rounds, MOST_ROUNDS)
+    for target in TARGETS:
+        calls = {
+            "floor": partial(drift_seconds, target, n_steps),
+            "fused": ours("sgld", target, 1, n_steps, False, Layout(fused=True)),
+        }
+        with contextlib.suppress(PeerError):
+            jax = next(peer for peer in PEERS["sgld"] if peer.package == "JAX by hand")
+            calls["JAX"] = peer_call(peers, jax, target, 1, n_steps, False)
+        seen = interleaved(rounds, calls)
+        middle = {key: sorted(values)[rounds // 2] for key, values in seen.items()}
+        nanoseconds = {key: f"{1e9 * seconds / n_steps:.3g}" for key, seconds in middle.items()}
+        ratios = [ratio_cells(seen.get("JAX", []), seen[key])[0] for key in ("floor", "fused")]
+        table.row(target, *(nanoseconds.get(key, "–") for key in ("floor", "fused", "JAX")), *ratios)
 
 
 def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool, layout: Layout) -> Callable[[], float]:

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.ceilings import CEILINGS
+from benchmarks.ceilings import CEILINGS, langevin
 from benchmarks.speed import engine, one_chain, peer_chains, scalar_loops
-from benchmarks.speed.chain_cases import EVERY_SAMPLER, PEERS, SAMPLERS, SCALAR, TARGETS
+from benchmarks.speed.chain_cases import EVERY_SAMPLER, PEERS, SAMPLERS, SCALAR, TARGETS, H
 from toolkit import samplers
 
 
@@ -42,6 +42,15 @@ def test_a_scalar_loop_has_the_law(name):
     scalar_loops.LOOPS[loop](scalar_loops.TARGETS["gaussian_grid25"], 1, 40_000, True, out, *arguments)
     away = out - 2.0 * np.round(out / 2.0)
     assert np.square(away[0, 1000:]).mean() == pytest.approx(0.03, rel=0.12)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_floor_of_one_chain_steps_down_the_targets_gradient(name):
+    place = np.array([[0.3, 0.4]])
+    for _ in range(30):
+        place = place + 0.01 - H * TARGETS[name].evaluate(place)[1]
+    assert langevin.drift_kernel(langevin.POINTS[name])(30) == pytest.approx(place.sum(), rel=1e-12)
+    assert langevin.drift_seconds(name, 1000) > 0.0
 
 
 def test_every_constructor_is_in_the_table():
