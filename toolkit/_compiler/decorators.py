@@ -247,6 +247,12 @@ class PartPointer(FunctionPointer):
     address_of = staticmethod(packed_address)
 
 
+@cached_per_function
+def part_pointer(compiled: Any) -> PartPointer:
+    """The pointer to a compiled part, which the part holds itself."""
+    return PartPointer(compiled)
+
+
 class NoPart(FunctionPointer):
     """Stands for a part of type ``kind`` that a run does not have.
 

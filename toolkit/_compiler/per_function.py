@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from numba.core.typing import Signature
+
 ATTRIBUTE = "__made_of_it__"
 
 
@@ -36,9 +38,26 @@ def is_made(cached: Any, function: Any, *arguments: Any, **options: Any) -> bool
     return key_of(cached.__wrapped__, arguments, options) in results_of(function)
 
 
+class SignatureKey:
+    """Stands for a signature in a key: Numba has each type once, and hashes what it is made of anew each time."""
+
+    __slots__ = ("_types", "signature")
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature  # keeps the types, or another one could get the place of one in memory
+        self._types = (id(signature.return_type), *map(id, signature.args))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SignatureKey) and self._types == other._types
+
+    def __hash__(self) -> int:
+        return hash(self._types)
+
+
 def key_of(make: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
     """The key of a result."""
-    return make, arguments, tuple(sorted(options.items()))
+    parts = tuple(SignatureKey(one) if isinstance(one, Signature) else one for one in arguments)
+    return make, parts, tuple(sorted(options.items()))
 
 
 def cached_per_function(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,8 +67,8 @@ def cached_per_function(make: Callable[..., Any]) -> Callable[..., Any]:
     def cached(function: Any, *arguments: Any, **options: Any) -> Any:
         results = results_of(function)
         key = key_of(make, arguments, options)
-        if key not in results:
-            results[key] = make(function, *arguments, **options)
-        return results[key]
+        if (made := results.get(key, results)) is results:
+            made = results[key] = make(function, *arguments, **options)
+        return made
 
     return cached

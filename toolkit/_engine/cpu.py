@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._compiler.beside import Wanted, compile_parts
 from .._compiler.block_rows import NOISY_ENERGY
-from .._compiler.decorators import NoPart, PartPointer
+from .._compiler.decorators import NoPart, part_pointer
 from ..boundaries.convex import everywhere_inside, no_domain
 from ..dynamics.interface import check_move
 from ..dynamics.metropolis import no_move
@@ -213,7 +213,7 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     wanted = [Wanted(p, kinds[p].signature) for p in longest_first if p not in compiled and p not in NOTHING]
     run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted], may_start=not job.is_part)
     compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
-    pointers = {p: NoPart(kind) if p in NOTHING else PartPointer(compiled[p]) for p, kind in kinds.items()}
+    pointers = {p: NoPart(kind) if p in NOTHING else part_pointer(compiled[p]) for p, kind in kinds.items()}
     called = Parts(parts.tempering, *(pointers[part] for part in parts.functions))
     return GeneralEngine(target, parts.locate, functools.partial(run, called))
 

@@ -4,9 +4,11 @@ import sys
 import weakref
 
 import numpy as np
+import pytest
+from numba import types
 
 from toolkit import dynamics, sample, samplers, target
-from toolkit._compiler.per_function import cached_per_function, results_of
+from toolkit._compiler.per_function import cached_per_function, is_made, results_of
 
 CLOSURES = """
 import gc, sys
@@ -102,3 +104,24 @@ def test_a_function_of_a_users_is_compiled_once_though_only_it_is_kept(monkeypat
     first = weakref.ref(own.compiled())
     gc.collect()
     assert own.compiled() is first()
+
+
+def test_equal_signatures_are_one_key_and_are_not_hashed_type_by_type(monkeypatch):
+    made = []
+
+    @cached_per_function
+    def compiled_for(function, signature):
+        made.append(signature)
+        return len(made)
+
+    def function():
+        """Of which something is made."""
+
+    arrays = [types.Array(types.float64, 2, "C"), types.Array(types.float64, 2, "A")]
+    assert compiled_for(function, types.void(arrays[0])) == 1
+    assert compiled_for(function, types.void(arrays[1])) == 2
+    assert compiled_for(function, types.int64(arrays[0])) == 3
+    asked = types.void(types.Array(types.float64, 2, "C"))
+    monkeypatch.setattr(types.Type, "__hash__", lambda self: pytest.fail("a type was hashed"))
+    assert compiled_for(function, asked) == 1
+    assert is_made(compiled_for, function, asked)
