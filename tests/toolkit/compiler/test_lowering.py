@@ -1,6 +1,8 @@
 """Targets are SIMD in the generated machine code, and call no library; vectors are wide; flags are listed once."""
 
 import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -77,3 +79,30 @@ def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process
     monkeypatch.delattr(result.library, "_reload_init", raising=False)
     loaded = load_compiled(result.target_context, reduce_compiled(result))
     assert loaded.entry_point(3.0) == 6.0
+
+
+FIRST_DRAW = """
+import sys
+from targets import mixtures
+from toolkit import sample, samplers
+
+sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
+assert "scipy.linalg" not in sys.modules
+
+import numpy as np
+from numba import njit
+from numba.core.cpu import CPUContext
+from numba.np import linalg
+
+assert CPUContext.load_additional_registries.__module__ == "numba.core.cpu"
+assert linalg.ensure_blas.__module__ == "numba.np.linalg"
+
+a = np.array([[2.0, 1.0], [0.5, 3.0]])
+np.testing.assert_allclose(njit(lambda a, b: np.dot(a, b))(a, a), [[4.5, 5.0], [2.5, 9.5]])
+assert "scipy.linalg" in sys.modules
+"""
+
+
+def test_a_first_draw_does_without_scipys_linear_algebra_and_numba_finds_it_when_asked():
+    """Numba imports it to see that it is there: 0.13 s of each process."""
+    subprocess.run([sys.executable, "-c", FIRST_DRAW], check=True)
