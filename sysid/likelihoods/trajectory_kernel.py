@@ -431,6 +431,29 @@ def shoot_segments(theta, energy, slope, numbers, work, parts):
 
 
 PARTS = tuple_type(TrajectoryParts)
+
+
+@kernel
+def lose_slope(slope):
+    """Set all slopes to nan."""
+    for row in range(slope.shape[0]):
+        for lane in range(slope.shape[1]):
+            slope[row, lane] = math.nan
+
+
+@kernel
+def retreat_nowhere(theta, work, slope, pull, path, t, h):
+    """In place of ``retreat`` where a complex step divides by 0, at which Numba raises."""
+    lose_slope(slope)
+
+
+@kernel
+def push_nowhere(theta, work, slope, path, weights, pull, t):
+    """In place of ``push`` where a complex step divides by 0."""
+    lose_slope(slope)
+
+
+WITHOUT_SLOPE = {STEP_BACKWARDS: retreat_nowhere, PUSH: push_nowhere}
 SHOOT = SharedCode(shoot_segments, types.void(*KERNEL.args, PARTS))
 
 
@@ -470,7 +493,8 @@ def linked_shoot(shape: Shape, *functions: Any) -> Any:
     SHOOT.provide()
     shared = SHOOT.pointer
     advance, retreat, measure, push, add_datum, add_slope, finish_state = (
-        pointer_to(function, kind.signature) for function, kind in zip(functions, PARTS.types[1:], strict=True)
+        pointer_to(function, kind.signature, WITHOUT_SLOPE.get(kind.signature))
+        for function, kind in zip(functions, PARTS.types[1:], strict=True)
     )
 
     def shoot(theta, energy, slope, numbers, work):

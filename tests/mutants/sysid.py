@@ -4,6 +4,13 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "sysid: what a complex step that divides by 0 leaves counts as a slope",
+        "sysid/likelihoods/trajectory_kernel.py",
+        "pointer_to(function, kind.signature, WITHOUT_SLOPE.get(kind.signature))",
+        "pointer_to(function, kind.signature)",
+        "tests/sysid/likelihoods/test_trajectories.py -k divides_by_a_parameter",
+    ),
+    Mutant(
         "texts: a term may be any expression",
         "sysid/libraries.py",
         "if not is_allowed(node):",

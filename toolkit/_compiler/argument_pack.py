@@ -41,8 +41,12 @@ class PackedLower(WideLower):
         self.library.add_ir_module(module)
 
 
-def define_packed(context: Any, module: Any, described: Any) -> Any:
-    """Define the entry point of a function that takes a pointer to its packed arguments, in a module of LLVM IR."""
+def define_packed(context: Any, module: Any, described: Any, otherwise: Any = None) -> Any:
+    """Define the entry point of a function that takes a pointer to its packed arguments, in a module of LLVM IR.
+
+    otherwise: a function with the same arguments that is called where this one raises; None: the exception is written
+    to standard error, as no caller can catch it.
+    """
     kinds = [context.get_value_type(kind) for kind in described.argtypes]
     n_first = n_packed(described.argtypes)
     callee = context.declare_function(module, described)
@@ -55,21 +59,27 @@ def define_packed(context: Any, module: Any, described: Any) -> Any:
     status, _ = context.call_conv.call_function(
         builder, callee, described.restype, described.argtypes, [*loaded, *function.args[1:]], attrs=("alwaysinline",)
     )
-    report_error(context, builder, status, described.qualname)
+    with builder.if_then(status.is_error, likely=False):
+        if otherwise is None:
+            report_error(context, builder, status, described.qualname)
+        else:
+            instead = context.declare_function(module, otherwise)
+            context.call_conv.call_function(
+                builder, instead, otherwise.restype, otherwise.argtypes, [*loaded, *function.args[1:]]
+            )
     builder.ret_void()
     return function
 
 
 def report_error(context: Any, builder: Any, status: Any, where: str) -> None:
-    """Write the exception of a call to standard error: no caller can catch it."""
-    with builder.if_then(status.is_error, likely=False):
-        python = context.get_python_api(builder)
-        lock = python.gil_ensure()
-        context.call_conv.raise_error(builder, python, status)
-        text = python.string_from_string(context.insert_const_string(builder.module, where))
-        python.err_write_unraisable(text)
-        python.decref(text)
-        python.gil_release(lock)
+    """Write the exception of a call to standard error."""
+    python = context.get_python_api(builder)
+    lock = python.gil_ensure()
+    context.call_conv.raise_error(builder, python, status)
+    text = python.string_from_string(context.insert_const_string(builder.module, where))
+    python.err_write_unraisable(text)
+    python.decref(text)
+    python.gil_release(lock)
 
 
 PackedCompiler = compiler_with(PackedLower)

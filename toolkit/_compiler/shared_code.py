@@ -60,20 +60,30 @@ class SharedCode:
         return pointer
 
 
-def pointer_to(compiled: Any, signature: Signature) -> Any:
-    """An intrinsic without arguments: a kernel as a function pointer of ``signature``, for ``call_part``."""
+def pointer_to(compiled: Any, signature: Signature, otherwise: Any = None) -> Any:
+    """An intrinsic without arguments: a kernel as a function pointer of ``signature``, for ``call_part``.
+
+    otherwise: a kernel with the same arguments that is called where this one raises.
+    """
     kind = types.FunctionType(signature)
 
     @intrinsic
     def pointer(typing_context):
-        resolved = typing_context.resolve_function_type(types.Dispatcher(compiled), signature.args, {})
+        signatures = {
+            kernel: typing_context.resolve_function_type(types.Dispatcher(kernel), signature.args, {})
+            for kernel in (compiled, otherwise)
+            if kernel is not None
+        }
 
         def generate(context, builder, _, args):
-            result = compiled.overloads[resolved.args]
-            context.active_code_library.add_linking_library(result.library)
-            function = builder.module.globals.get(packed_name(result.fndesc))
+            results = {kernel: kernel.overloads[resolved.args] for kernel, resolved in signatures.items()}
+            for result in results.values():
+                context.active_code_library.add_linking_library(result.library)
+            described = results[compiled].fndesc
+            function = builder.module.globals.get(packed_name(described))
             if function is None:
-                function = define_packed(context, builder.module, result.fndesc)
+                instead = None if otherwise is None else results[otherwise].fndesc
+                function = define_packed(context, builder.module, described, instead)
                 function.linkage = "internal"
             return with_address(context, builder, kind, function)
 
