@@ -36,6 +36,7 @@ def test_every_stage_is_on_the_page():
 
 @pytest.mark.slow
 def test_the_pages_code_runs_as_written_in_the_simulator(tmp_path):
+    pytest.importorskip("numba_cuda")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
     for block in BLOCKS:
         command = [sys.executable, "-c", RESTS + block]

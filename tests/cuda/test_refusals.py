@@ -30,7 +30,7 @@ def is_here():
 
 def in_python(source):
     """What a fresh interpreter says to ``source``."""
-    code = [sys.executable, "-W", "error", "-c", textwrap.dedent(source)]
+    code = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(source)]
     done = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

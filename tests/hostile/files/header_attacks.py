@@ -152,9 +152,9 @@ ATTACKS = [
         for suffix in (".npz", ".nc", ".zarr")
     ),
     *(
-        Attack("header: entries", f"{path} = {short(value)}", header(at(path, value)))
+        Attack("header: entries", f"{path}, {number}: {short(value)}", header(at(path, value)))
         for path, values in ENTRIES.items()
-        for value in values
+        for number, value in enumerate(values)
     ),
     *(Attack("header: arrays", name, array(name, change)) for name, change in ARRAYS.items()),
 ]

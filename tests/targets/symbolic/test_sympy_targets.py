@@ -217,11 +217,10 @@ def all_sources():
 @pytest.mark.cases(0)
 def test_the_source_is_the_same_in_every_process():
     root = Path(__file__).resolve().parents[3]
-    script = "import test_symbolic; print(test_symbolic.all_sources(), end='')"
-    paths = os.pathsep.join([str(root), str(root / "tests")])
+    script = "from tests.targets.symbolic.test_sympy_targets import all_sources; print(all_sources(), end='')"
     other = subprocess.run(
         [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"},
+        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
         check=True,
