@@ -1,6 +1,7 @@
 """Constraints g(θ) ≥ 0 by a user's function, such as stability, as a domain."""
 
 import cmath
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,21 +65,28 @@ def locate_by(first: Any, others: tuple[Any, ...], q: int, n_walls: int) -> Any:
     return locate
 
 
+@functools.lru_cache(maxsize=64)
+def compiled_forms(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """A constraint's function, compiled, and its form for complex steps."""
+    return njit(error_model="numpy")(function), analytic(function)
+
+
 def check_compiles(function: Any, q: int) -> None:
     """Raise TypeError where a constraint does not compile for real and complex parameters, or gives no number."""
-    try:
-        forms = njit(error_model="numpy")(function), analytic(function)
-        for form, kind in zip(forms, (types.float64, types.complex128), strict=True):
-            form.compile((types.UniTuple(kind, q),))
-    except (NumbaError, TypeError) as error:
-        raise TypeError(
-            f"constraints must be functions of a tuple of {q} numbers that Numba compiles, real and complex: {error}"
-        ) from error
-    for signature in (form.nopython_signatures[0] for form in forms):
-        if not isinstance(signature.return_type, types.Float | types.Complex):
+    for form, kind in zip(compiled_forms(function), (types.float64, types.complex128), strict=True):
+        arguments = (types.UniTuple(kind, q),)
+        try:
+            form.compile(arguments)
+        except (NumbaError, TypeError) as error:
             raise TypeError(
-                f"constraints must give a number that is ≥ 0 inside and < 0 outside; {function.__name__} gives "
-                f"{signature.return_type}"
+                f"constraints must be functions of a tuple of {q} numbers that Numba compiles, real and complex: "
+                f"{error}"
+            ) from error
+        given = form.overloads[arguments].signature.return_type
+        if not isinstance(given, types.Float | types.Complex):
+            raise TypeError(
+                f"constraints must give a number that is ≥ 0 inside and < 0 outside; "
+                f"{name_of_function(function, 'one')} gives {given}"
             )
 
 
@@ -87,7 +95,7 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
 
     At positions about 0 and farther off, where the function is smooth enough for differences to tell.
     """
-    plain, differentiable = njit(error_model="numpy")(function), analytic(function)
+    plain, differentiable = compiled_forms(function)
     positions = (
         np.random.default_rng(0).standard_normal((N_CHECKED, len(names)))
         * np.repeat([0.3, 1.0, 3.0], N_CHECKED // 3)[:, None]

@@ -38,7 +38,7 @@ from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
 from .data.series import Series
 from .estimates import Estimates, estimate, inclusion_of
-from .function_constraints import implicit_domain
+from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
@@ -608,6 +608,8 @@ def identify(
         placeholder(q, label), names=prepared.names, model=model, data=data, prepared=prepared, priors=priors,
         constraints=constraints, coordinates=coordinates, posterior=posterior,
     )  # fmt: skip
+    for function in region_and_functions(draft)[1]:
+        check_compiles(function, q)
     if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")

@@ -319,6 +319,7 @@ def discover(
     level = check_number("level", level, above=0.0, below=1.0)
     if inclusion is not None:
         inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
+    sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
     chosen = likelihoods.of(likelihood)
     if isinstance(chosen, Trajectory):
         raise ValueError(

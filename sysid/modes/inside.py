@@ -1,26 +1,18 @@
 """Where a posterior is largest inside its constraints: the start and scale of chains where data pull outside."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ..arrays import Array, Bools
 from ..constraints import Coordinates
-from ..systems.system import analytic
+from ..function_constraints import compiled_forms
 from .laplace import Evaluate, Laplace, descend
 
 COMPLEX_STEP = 1e-30
 MARGINS = np.geomspace(1.0, 1e-6, 13)  # distances from the walls that are tried, in standard deviations
 N_CORRECTIONS = 30  # towards one of these
-
-
-@functools.lru_cache(maxsize=64)
-def compiled_forms(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """A constraint's function, compiled, and its form for complex steps."""
-    return njit(error_model="numpy")(function), analytic(function)
 
 
 class Walls(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from targets.symbolic.source import compile_source
-from toolkit.errors import check_array, check_number, is_sequence, shown
+from toolkit.errors import check_array, check_flag, check_number, is_sequence, shown
 
 from ..arrays import Array, Bools
 from .system import System, check_names, compiled_function, mapping, tuple_text
@@ -60,10 +60,14 @@ class Inputs:
     def at(self, times: Any, names: Any = None, *, before: bool = False) -> Array:
         """Inputs (n, inputs) at ``times`` (n,), those of ``names``, None: all; where one jumps, after the jump.
 
-        before: before it. Raises ValueError for a name that it does not have, and a time at which it is not known.
+        before: before it. Raises ValueError for a name that it does not have, times of another shape, and one at which
+        an input is not known; TypeError for what is no flag.
         """
         when = check_array("times", times)
+        if when.ndim != 1:
+            raise ValueError(f"times must have shape (n,), got {when.shape}")
         wanted = tuple(self.values) if names is None else check_names("names", names, at_least=0)
+        check_flag("before", before)
         columns = [self._column(name, when, before) for name in wanted]
         return np.stack(columns, axis=1) if columns else np.zeros((when.size, 0))
 

@@ -193,7 +193,7 @@ def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:
     Raises ValueError for fewer than 3 vertices, repeated neighbours, no area, an edge that meets another, or a hole
     outside the outer ring or inside another hole.
     """
-    if not is_sequence(holes) and not isinstance(holes, np.ndarray):
+    if not is_sequence(holes) and not (isinstance(holes, np.ndarray) and holes.ndim):
         raise TypeError(f"holes must be a sequence of rings, got {shown(holes)} of type {type(holes).__name__}")
     rings = [check_ring("outer", outer, clockwise=False)]
     rings += [check_ring(f"holes[{i}]", hole, clockwise=True) for i, hole in enumerate(holes)]

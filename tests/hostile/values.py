@@ -255,7 +255,9 @@ def array(good: Any, fits: Callable[[np.ndarray], bool], *, finite: bool = True)
         if finite and not np.isfinite(given).all():
             return False
         try:
-            return bool(fits(given))
+            return bool(
+                fits(given if given.dtype.kind != "f" else given.astype(np.float64))
+            )  # float32 has lower limits
         except Exception:
             return False
 

@@ -1148,7 +1148,7 @@ CALLS = [
                 st.sampled_from(["weak ", "", "trajectory", None]),
             ),
             "level": OPEN_SHARE,
-            "inclusion": or_none(OPEN_SHARE),
+            "inclusion": or_none(OPEN_SHARE)._replace(odd=None),  # which may warn of intervals
             "sweeps": count(10, 10**7)._replace(odd=None),
         },
     ),

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import tempfile
 
 import numpy as np
@@ -149,6 +150,9 @@ TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
 BY_GROUPS = samplers.icsgld(0.1, n_replicas=4, partition=PARTITION)
+A_FOLDER = COMMON["checkpoint"]._replace(  # which may be the one it runs in
+    wrong=COMMON["checkpoint"].wrong.filter(lambda v: not isinstance(v, str | os.PathLike) or os.fspath(v) != ".")
+)
 CONTOURS = kind(lambda v: v is BY_GROUPS, SAMPLERS.wrong, st.just(samplers.sgld(0.1)))
 
 GRID = toolkit.grid(samplers.sgld, {"step_size": [0.1, 0.2]})
@@ -214,6 +218,7 @@ CALLS = [
     }, {
         **PARTS, "sampler": CONTOURS, "n_groups": count(1, 5)._replace(odd=None), "steps_per_round": count(1, 2**48),
         "burn_in": count(0, 20)._replace(odd=None), "client": kind(lambda v: v is None),
+        "checkpoint": A_FOLDER,
     }),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
@@ -239,7 +244,9 @@ CALLS = [
         "weights": or_none(array([1.0], lambda a: a.shape == (1,) and (a > 0.0).all())),
     }),
     Call("toolkit.problem.definition.Spread of boxes", toolkit.Spread, {"scale": 1.0, "center": [[0.0], [1.0]]}, {
-        "scale": array([1.0], lambda a: a.shape in ((), (1,), (2, 1)) and ((a > 0.0) & (a < 1e300)).all()),
+        "scale": array(
+            [1.0], lambda a: a.shape in ((), (a.size,), (2, 1)) and a.size > 0 and ((a > 0.0) & (a < 1e300)).all()
+        ),
         "center": array([[0.0], [1.0]], lambda a: a.ndim < 3 and a.size > 0 and (np.abs(a) < 1e300).all()),
         "weights": or_none(array([1.0, 2.0], lambda a: a.shape == (2,) and (a > 0.0).all())),
     }),
@@ -392,7 +399,7 @@ CALLS = [
     Call("toolkit.tuning.procedure.tune", toolkit.tune,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "seed": 0, "n_gradients": 20_000, "progress": False}, {
         "n_gradients": count(20_000, 2**50)._replace(odd=None), "sampler": or_none(SAMPLERS),
-        "init": or_none(array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1 and len(a) > 0)),
+        "init": or_none(array([[0.0]], lambda a: a.size > 0 and np.atleast_2d(a).shape in ((a.size, 1), (1, 1)))),
     }),
     Call("toolkit.thermostats.thermostat_law", thermostats.thermostat_law, {"sampler": samplers.sgnht(0.1), "dim": 2},
          {"sampler": EXCHANGING, "dim": count(1)}),
