@@ -101,7 +101,9 @@ CALLS = [
     Call("targets.truth.own_targets.with_truth", lambda target, window, centres: targets.with_truth(target,
         window=window, centres=centres), {"target": NORMAL, "window": None, "centres": None}, {
         "target": instance(Target), "window": or_none(array(np.array([-9.0, 9.0]), lambda a: a.shape == (2,))),
-        "centres": or_none(array(np.array([[0.0]]), lambda a: a.size > 0 and a.shape in ((), (a.size,), (a.size, 1))))}),
+        "centres": or_none(
+            array(np.array([[0.0]]), lambda a: a.size > 0 and a.shape in ((), (a.size,), (a.size, 1)))
+        )}),
     Call("targets.symbolic.from_sympy", targets.from_sympy, {"energy": PARAMETER * X**2, "symbols": (X,),
         "parameters": {PARAMETER: 0.5}}, {
         "energy": kind(lambda v: False, st.sampled_from(["x**2", X**2, sympy.oo * X, sympy.Matrix([X]), X > 0,
