@@ -213,7 +213,8 @@ def call_reporting(part: Any) -> Any:
             context.active_code_library.add_linking_library(result.library)
             values = [builder.extract_value(args[0], i) for i in range(len(arguments))]
             status, _ = context.call_internal_no_propagate(builder, result.fndesc, signature, values)
-            report_error(context, builder, status, result.fndesc.qualname)
+            with builder.if_then(status.is_error, likely=False):
+                report_error(context, builder, status, result.fndesc.qualname)
             return context.get_dummy_value()
 
         return types.void(arguments), generate
