@@ -251,6 +251,7 @@ def test_round_trips_of_all_chains():
 
 def test_the_memory_ends_it(monkeypatch):
     monkeypatch.setattr("toolkit.errors.available_memory", lambda: 200_000)
+    monkeypatch.setattr("toolkit.errors.FITS", 0)
     run = sample(WIDE, SGLD, until=stopping.ess(1e9), **RUN)
     assert 8 * run.draws.size < 200_000 < 8 * 4 * run.draws.size
     assert run.stopping.reason.startswith("the memory is full: n_steps must fit into memory")
