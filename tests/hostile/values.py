@@ -255,9 +255,8 @@ def array(good: Any, fits: Callable[[np.ndarray], bool], *, finite: bool = True)
         if finite and not np.isfinite(given).all():
             return False
         try:
-            return bool(
-                fits(given if given.dtype.kind != "f" else given.astype(np.float64))
-            )  # float32 has lower limits
+            doubles = given.astype(np.float64) if given.dtype.kind == "f" else given  # float32 has lower limits
+            return bool(fits(doubles))
         except Exception:
             return False
 

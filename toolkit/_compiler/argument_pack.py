@@ -59,10 +59,10 @@ def define_packed(context: Any, module: Any, described: Any, otherwise: Any = No
     status, _ = context.call_conv.call_function(
         builder, callee, described.restype, described.argtypes, [*loaded, *function.args[1:]], attrs=("alwaysinline",)
     )
-    with builder.if_then(status.is_error, likely=False):
-        if otherwise is None:
-            report_error(context, builder, status, described.qualname)
-        else:
+    if otherwise is None:
+        report_error(context, builder, status, described.qualname)
+    else:
+        with builder.if_then(status.is_error, likely=False):
             instead = context.declare_function(module, otherwise)
             context.call_conv.call_function(
                 builder, instead, otherwise.restype, otherwise.argtypes, [*loaded, *function.args[1:]]
@@ -72,14 +72,15 @@ def define_packed(context: Any, module: Any, described: Any, otherwise: Any = No
 
 
 def report_error(context: Any, builder: Any, status: Any, where: str) -> None:
-    """Write the exception of a call to standard error."""
-    python = context.get_python_api(builder)
-    lock = python.gil_ensure()
-    context.call_conv.raise_error(builder, python, status)
-    text = python.string_from_string(context.insert_const_string(builder.module, where))
-    python.err_write_unraisable(text)
-    python.decref(text)
-    python.gil_release(lock)
+    """Write the exception of a call to standard error: no caller can catch it."""
+    with builder.if_then(status.is_error, likely=False):
+        python = context.get_python_api(builder)
+        lock = python.gil_ensure()
+        context.call_conv.raise_error(builder, python, status)
+        text = python.string_from_string(context.insert_const_string(builder.module, where))
+        python.err_write_unraisable(text)
+        python.decref(text)
+        python.gil_release(lock)
 
 
 PackedCompiler = compiler_with(PackedLower)
@@ -213,8 +214,7 @@ def call_reporting(part: Any) -> Any:
             context.active_code_library.add_linking_library(result.library)
             values = [builder.extract_value(args[0], i) for i in range(len(arguments))]
             status, _ = context.call_internal_no_propagate(builder, result.fndesc, signature, values)
-            with builder.if_then(status.is_error, likely=False):
-                report_error(context, builder, status, result.fndesc.qualname)
+            report_error(context, builder, status, result.fndesc.qualname)
             return context.get_dummy_value()
 
         return types.void(arguments), generate
