@@ -361,6 +361,11 @@ def term_degrees(model: Any) -> Integers:
     return np.where(np.isinf(highest), -1, highest).astype(np.int64)
 
 
+def check_sweeps(sweeps: Any) -> int:
+    """``sweeps``, from 10 on. Raises TypeError or ValueError."""
+    return check_count("sweeps", sweeps, at_least=10, below=10**7)
+
+
 def sparse_posterior(
     prepared: Any,
     prior: Any,
@@ -386,7 +391,7 @@ def sparse_posterior(
     Raises ValueError for a Laplace or log-normal prior, a likelihood that is not quadratic, or groups of another shape.
     """
     mean, precision, _ = quadratic_of(prepared)
-    sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
+    sweeps = check_sweeps(sweeps)
     check_progress(progress)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)

@@ -26,7 +26,7 @@ from ..likelihoods.velocity import check_data
 from ..model import Model, all_free, in_latex, in_text, model_of
 from ..priors import Prior
 from ..solvers.integrate import check_times
-from ..sparsity import Sparse
+from ..sparsity import Sparse, check_sweeps
 from ..systems.inputs import Inputs
 from .sparse_fit import Law, Path, Settings, sparse_fit
 
@@ -319,7 +319,7 @@ def discover(
     level = check_number("level", level, above=0.0, below=1.0)
     if inclusion is not None:
         inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
-    sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
+    sweeps = check_sweeps(sweeps)
     chosen = likelihoods.of(likelihood)
     if isinstance(chosen, Trajectory):
         raise ValueError(
