@@ -38,9 +38,9 @@ def outcome(folder, process):
     return report
 
 
-def reports(folder, examples, seed, of=2):
-    """What two processes find, each with one call in so many."""
-    folders = [folder / str(share) for share in range(2)]
+def reports(folder, examples, seed, processes=2, of=2):
+    """What so many processes find, each with one call in so many."""
+    folders = [folder / str(share) for share in range(processes)]
     running = [start(place, "+".join(TABLES), share, of, examples, seed) for share, place in enumerate(folders)]
     return [outcome(*each) for each in zip(folders, running, strict=True)]
 
