@@ -46,6 +46,14 @@ def pytest_collection(session):
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Forget which rules other tests have registered with Numba for functions of their own: nothing would be kept."""
+    from toolkit._compiler.disk_cache import has_others_rules
+
+    has_others_rules.forget()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark as slow what the marks ``cases`` and ``slow_cases`` leave to ``make test-slow``.
 

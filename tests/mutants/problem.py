@@ -27,8 +27,8 @@ MUTANTS = [
     Mutant(
         "a user's math not replaced",
         "toolkit/problem/math_substitution.py",
-        "return replacements(products=products)[id(value)]",
-        "return value",
+        "member = replaced[name] if name in replaced else vars(value)[name]",
+        "member = vars(value)[name]",
         "tests/toolkit/problem/test_point_function.py -k vectorises",
     ),
     Mutant(

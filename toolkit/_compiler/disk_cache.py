@@ -33,6 +33,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 from numba.core.registry import cpu_target
 from numba.core.typing import templates
+from numba.np.ufunc.dufunc import DUFunc
 
 from ..errors import package_root
 from .code_walk import (
@@ -487,7 +488,10 @@ def stamp_with_sources(reads: Reads, *, of_scripts: bool) -> str | None:
 
 
 class OthersRules:
-    """Whether anybody but Numba and this distribution has registered how Numba types or compiles something."""
+    """Whether anybody but Numba and this distribution has registered how Numba types or compiles something.
+
+    Rules for methods of a ufunc that ``vectorize`` made do not count: what reads it has no stamp.
+    """
 
     def __init__(self) -> None:
         typing, lowering = templates.builtin_registry, imputils.builtin_registry
@@ -506,10 +510,17 @@ class OthersRules:
             self._seen[k] += len(new)
         return self._found
 
+    def forget(self) -> None:
+        """Let what was registered so far not count."""
+        self()
+        self._found = False
+
     @staticmethod
     def _is_others(item: Any) -> bool:
         implementation = item[0] if isinstance(item, tuple) else item
         given = [getattr(implementation, "_overload_func", implementation)]
+        if given[0].__module__ == DUFunc.__module__:
+            return False
         if str(given[0].__module__).startswith("numba."):  # which may wrap what was given to it
             given += [cell.cell_contents for cell in getattr(given[0], "__closure__", None) or ()]
         modules = [getattr(one, "__module__", None) for one in given]

@@ -4,7 +4,7 @@ import builtins
 import functools
 import math
 import types as python_types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,20 +54,11 @@ OURS = {
 }
 
 
-def module_with(module: python_types.ModuleType, functions: Mapping[str, Any]) -> python_types.ModuleType:
-    """A copy of a module with ``functions`` in place of its own."""
-    copy = python_types.ModuleType(module.__name__)
-    vars(copy).update({name: value for name, value in vars(module).items() if name[:2] != "__"})
-    vars(copy).update(functions)
-    return copy
-
-
 @functools.cache
 def replacements(*, products: bool = False) -> dict[int, Any]:
-    """Replacements of ``math``, ``numpy`` and their functions, by identity; products: only of their powers."""
+    """Replacements of functions of ``math`` and ``numpy``, by identity; products: of their powers alone."""
     by_id: dict[int, Any] = {id(pow): powers.power} if products else {}
     for module, functions in (powers.FUNCTIONS if products else OURS).items():
-        by_id[id(module)] = module_with(module, functions)
         by_id |= {id(getattr(module, name)): ours for name, ours in functions.items() if hasattr(module, name)}
     return by_id
 
@@ -125,21 +116,23 @@ def substituted(
 ) -> Any:
     """``value`` or its replacement: our maths for ``math``'s, products for powers, copies of the user's functions.
 
-    names: those that the function looks up; only these members of a module are replaced.
+    names: those that the function looks up. The copy of a module has no other members: the cache on disk describes all.
     """
+    if isinstance(value, python_types.ModuleType):
+        replaced = (powers.FUNCTIONS if products else OURS if ours else {}).get(value, {})
+        if not replaced and not is_users(value.__name__):
+            return value
+        copy = python_types.ModuleType(value.__name__)
+        for name in sorted(names & (vars(value).keys() | replaced.keys())):
+            member = replaced[name] if name in replaced else vars(value)[name]
+            if not replaced and not isinstance(member, python_types.ModuleType):
+                member = substituted(member, names=names, allocates=allocates, ours=ours, products=products, done=done)
+            vars(copy)[name] = member
+        return copy
     if (ours or products) and id(value) in replacements(products=products):
         return replacements(products=products)[id(value)]
     if isinstance(value, Function | Dispatcher) and is_users(value.__module__):
         return rebind(value, allocates=allocates, ours=ours, products=products, done=done)
-    if isinstance(value, python_types.ModuleType) and is_users(value.__name__):
-        copy = python_types.ModuleType(value.__name__)
-        vars(copy).update({name: item for name, item in vars(value).items() if name[:2] != "__"})
-        for name in sorted(names & vars(copy).keys()):
-            if not isinstance(vars(copy)[name], python_types.ModuleType):
-                vars(copy)[name] = substituted(
-                    vars(copy)[name], names=names, allocates=allocates, ours=ours, products=products, done=done
-                )
-        return copy
     return value
 
 
