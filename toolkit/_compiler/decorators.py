@@ -9,6 +9,7 @@ import ctypes
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import config, njit, types
@@ -91,8 +92,21 @@ class OwnCache(StampedCache):
     most = 256
     warns = False
 
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+        super().__init__(with_file(function), stamp)
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (sig, codegen.magic_tuple(), self._stamp)
+
+
+def with_file(function: Any) -> Any:
+    """``function``, or what stands for one that a text defined: its machine code is kept beside this file."""
+    code = function.__code__
+    if not code.co_filename.startswith("<") or code.co_filename.startswith("<ipython-"):
+        return function
+    stand_in = FunctionType(code.replace(co_filename=__file__), {}, closure=function.__closure__)
+    stand_in.__qualname__ = function.__qualname__
+    return stand_in
 
 
 class LaterCache(NullCache):  # type: ignore[misc]

@@ -34,6 +34,7 @@ from numba.core.sigutils import normalize_signature
 from numba.core.target_extension import target_override
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
+from numba.core.utils import _dynamic_modname, _dynamic_module
 
 try:
     from llvmlite.binding import newpassmanagers
@@ -218,12 +219,19 @@ class StoredCode(NamedTuple):
 
 
 def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
-    """What ``load_compiled`` needs of a compiled function, in another process, too."""
-    (name, _, (machine_code, bitcode)), *rest = compiled._reduce()
+    """What ``load_compiled`` needs of a compiled function, in another process, too.
+
+    Not its annotated source, which Numba would look for in a file that may have been edited meanwhile, and fail.
+    """
+    (name, _, (machine_code, bitcode)), *rest = compiled._replace(type_annotation=None)._reduce()
     module = compiled.library._final_module
     symbols = (one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration)
     begins = tuple(getattr(compiled.library, "_reload_init", ()))  # not in Numba 0.61
     return name, StoredCode(machine_code, frozenset(symbols), bitcode, begins), rest
+
+
+# By this name Numba stores the module of a function that a text defined, and looks for it when it loads the function.
+sys.modules.setdefault(_dynamic_modname, _dynamic_module)
 
 
 def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult:

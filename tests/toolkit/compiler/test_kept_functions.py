@@ -134,6 +134,31 @@ def test_a_right_hand_side_compiles_in_its_first_process_alone_and_gives_the_sam
     assert not {"shoot_segments", "use_likelihood", "finish_energy", "forbid"} & set(compiled.split()), "shared"
 
 
+DRIVEN = (
+    LISTENER
+    + """
+import numpy as np
+from sysid import Inputs, identify, likelihoods, systems
+from sysid.data import simulate
+def rhs(t, x, p, u):
+    return (p[0] * u[0] - x[0],)
+given = Inputs({"u": ([0.0, 2.0, 5.0], [0.0, 1.0, 0.5])})
+driven = systems.own(rhs, states=["x"], parameters=["a"], usual=[1.0], start=[0.1], inputs=["u"])
+series = simulate(driven, np.linspace(0.0, 5.0, 11), noise=0.02, seed=1, inputs=given)
+problem = identify(series, driven, likelihood=likelihoods.trajectory(), progress=False)
+print(problem.modes.parameters[0].tobytes().hex())
+print(*compiled)
+"""
+)
+
+
+def test_a_system_with_inputs_compiles_in_its_first_process_alone(tmp_path):
+    """Its right-hand side is a text that the package writes, of a module that nobody can import."""
+    found, compiled = run_script(tmp_path, DRIVEN.replace("- x[0]", f"- {secrets.randbits(30) * 2.0**-30!r} * x[0]"))
+    assert {"rhs", "linked_shoot.<locals>.shoot", "with_kernel.<locals>.call"} <= set(compiled.split())
+    assert run_script(tmp_path, (tmp_path / "script.py").read_text(encoding="utf-8")) == [found, ""]
+
+
 def loaded_factor(k):
     """A kernel of a factory."""
 
@@ -168,6 +193,17 @@ def test_what_was_loaded_is_taken_in_by_others(tmp_path, monkeypatch):
         results.append(compile_part(twice(scale), types.float64(types.float64[::1]))(values))
     assert results == [15.0, 30.0, 15.0, 30.0]
     assert scale._cache_hits, "the second comes from the disk"
+
+
+def test_a_function_whose_file_was_edited_since_is_kept(tmp_path, monkeypatch):
+    """In the file there is now something else on its line: a bracket that is never closed."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
+    script = tmp_path / "script.py"
+    script.write_text("add = [\n", encoding="utf-8")
+    space = {"__name__": "__main__"}
+    exec(compile("add = lambda x: x + 1.25", script, "exec"), space)
+    assert compile_part(space["add"], types.float64(types.float64))(1.0) == 2.25
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 1
 
 
 def test_names_that_have_no_value_yet_and_objects_are_not_kept():
