@@ -426,6 +426,7 @@ from toolkit import samplers
 from toolkit._distributed.sweeps import sweep
 from toolkit._output.storage.checkpoint_file import Journal
 sweep.MOST_CELLS = 4
+sweep.TaskSizes.next = lambda sizes, left, n_threads: left  # not by the time that tasks took
 append, count = Journal.append, 0
 def counted(self, info, arrays):
     global count
