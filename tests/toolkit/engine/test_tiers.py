@@ -417,7 +417,9 @@ def test_machine_code_with_addresses_is_not_delivered():
     module = SimpleNamespace(functions=functions, global_variables=[])
     library = SimpleNamespace(has_dynamic_globals=True, _final_module=module, _reload_init={"threads"})
     code = ("name", "object", (b"machine code", b"bitcode"))
-    engine = SimpleNamespace(overloads={(): SimpleNamespace(library=library, _reduce=lambda: (code, "rest"))})
+    compiled = SimpleNamespace(library=library, _reduce=lambda: (code, "rest"))
+    compiled._replace = lambda *, type_annotation: compiled
+    engine = SimpleNamespace(overloads={(): compiled})
     with pytest.raises(ValueError, match="addresses"):
         tiers.machine_code(engine)
     library.has_dynamic_globals = False
