@@ -53,6 +53,12 @@ def pytest_runtest_setup():
     has_others_rules.forget()
 
 
+@pytest.fixture
+def nothing_kept(tmp_path, monkeypatch):
+    """A folder without machine code for that which is kept on disk: what the test asks for is compiled."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "machine_code"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark as slow what the marks ``cases`` and ``slow_cases`` leave to ``make test-slow``.

@@ -200,6 +200,7 @@ def test_tracebacks_and_help_show_the_code():
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
+@pytest.mark.usefixtures("nothing_kept")
 def test_many_coordinates_vectorise():
     """Each of 16 coordinates costs one square root; LLVM left to itself compares rows, and gives up before 16."""
     rows = sp.symbols("x:16")

@@ -185,6 +185,7 @@ class Looking(event.Listener):
         pass
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_no_garbage_is_collected_while_a_part_compiles():
     looking = Looking()
     with event.install_listener("numba:compile", looking):

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from numba import config, njit, types, vectorize
+import pytest
+from numba import njit, types, vectorize
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import IndexDataCacheFile
 from numba.core.typing import templates
@@ -181,9 +182,9 @@ def twice(scale):
     return part
 
 
-def test_what_was_loaded_is_taken_in_by_others(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("nothing_kept")
+def test_what_was_loaded_is_taken_in_by_others():
     """A kept kernel comes from the disk with its LLVM IR, so that a part which is compiled now can inline it."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
     values = np.arange(4.0)
     results = []
     for _ in range(2):
@@ -195,15 +196,15 @@ def test_what_was_loaded_is_taken_in_by_others(tmp_path, monkeypatch):
     assert scale._cache_hits, "the second comes from the disk"
 
 
-def test_a_function_whose_file_was_edited_since_is_kept(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("nothing_kept")
+def test_a_function_whose_file_was_edited_since_is_kept(tmp_path):
     """In the file there is now something else on its line: a bracket that is never closed."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
     script = tmp_path / "script.py"
     script.write_text("add = [\n", encoding="utf-8")
     space = {"__name__": "__main__"}
     exec(compile("add = lambda x: x + 1.25", script, "exec"), space)
     assert compile_part(space["add"], types.float64(types.float64))(1.0) == 2.25
-    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 1
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
 def test_names_that_have_no_value_yet_and_objects_are_not_kept():
@@ -293,9 +294,9 @@ def that_calls_it():
     return caller
 
 
-def test_what_is_taken_in_of_code_from_disk_keeps_its_name_to_itself(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("nothing_kept")
+def test_what_is_taken_in_of_code_from_disk_keeps_its_name_to_itself():
     """Its copies of the functions that it calls are called otherwise, so code made later must not be linked to them."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     x = np.array([1.0, 2.0])
     assert that_calls_it()(x) == 6.0
     from_disk = that_calls_it()

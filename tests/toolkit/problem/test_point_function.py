@@ -188,6 +188,7 @@ def test_two_arguments_and_choices():
     np.testing.assert_array_equal(gradient, np.stack([np.where(x > y, 1.0, 2.0), abs(y)], axis=1))
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_the_loop_vectorises_in_two_and_in_twenty_dimensions():
     """Packed fused multiply-adds in the machine code, and no calls: seconds would not tell as surely."""
     lines = ", ".join(f"t * x[{d}]" for d in range(20))
