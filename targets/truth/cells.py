@@ -19,6 +19,7 @@ CELLS_ACROSS, MAX_CELLS_ACROSS = (
     100,
     400,
 )  # cells across the overlap of grid and rings, doubled until the orders agree
+READ_ONLY = types.Array(types.float64, 2, "C", readonly=True)
 BATCH = 400  # triangles evaluated at a time, so that arrays stay in the processor's caches
 
 
@@ -198,6 +199,24 @@ def tensor_rule(order: int, dim: int) -> tuple[Array, Array]:
     return rule
 
 
+def points_in_panels(lows: Array, widths: Array, places: Array) -> Array:
+    """The points of each panel at ``places`` (places, dim) of the unit cube, panel by panel; (panels · places, dim)."""
+    points = np.empty((len(lows) * len(places), lows.shape[1]))
+    place = compile_part(place_points, types.void(MATRIX, MATRIX, READ_ONLY, MATRIX))
+    place(np.ascontiguousarray(lows), np.ascontiguousarray(widths), places, points)
+    return points
+
+
+def place_points(lows: Any, widths: Any, places: Any, points: Any) -> None:
+    """points ← low + width · place."""
+    n = places.shape[0]
+    for i in range(lows.shape[0]):
+        for d in range(lows.shape[1]):
+            low, width = lows[i, d], widths[i, d]
+            for j in range(n):
+                points[i * n + j, d] = low + width * places[j, d]
+
+
 def halve_panels(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
     """The panels, each halved in every coordinate in which, in units of ``scale``, it is more than half its longest."""
     sides = widths / scale
@@ -224,7 +243,7 @@ def closed_lattice(lows: Array, widths: Array, steps: int) -> Array:
     dim = lows.shape[1]
     ticks = np.arange(steps + 1) / steps
     places = np.stack(np.meshgrid(*[ticks] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-    return np.asarray(lows[:, None] + widths[:, None] * places)
+    return points_in_panels(lows, widths, places).reshape(len(lows), -1, dim)
 
 
 def axis_edges(low: float, high: float, across: int, breaks: Any) -> Array:

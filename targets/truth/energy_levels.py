@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
+from numba import types
 
+from toolkit._compiler import FLOATS, MATRIX, compile_part
 from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy
 
 from ..arrays import Array
-from .cells import axis_edges, halve_panels, tensor_rule
+from .cells import axis_edges, halve_panels, points_in_panels, tensor_rule
 from .quantiles import check_probabilities
 
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
@@ -165,12 +167,12 @@ class EnergyLaw:
         heavy = masses > NEGLIGIBLE_MASS * done_mass
         all_lows, all_widths, masses = all_lows[heavy], all_widths[heavy], masses[heavy]
         lattice = self._lattice(all_lows, all_widths)
-        return all_lows, all_widths, masses / done_mass, bounds(lattice), float(np.log(done_mass) - offset)
+        return all_lows, all_widths, masses / done_mass, bounds(lattice)[:2], float(np.log(done_mass) - offset)
 
     def _masses(self, lows: Array, widths: Array, offset: float, order: int) -> Array:
         """∫ exp(offset − U) over each panel."""
         places, weights = tensor_rule(order, self.dim)
-        points = (lows[:, None] + widths[:, None] * places).reshape(-1, self.dim)
+        points = points_in_panels(lows, widths, places)
         with np.errstate(under="ignore"):
             density = np.exp(offset - self.energies(points).reshape(len(lows), -1))
         return np.asarray(widths.prod(axis=1) * (density @ weights))
@@ -178,7 +180,7 @@ class EnergyLaw:
     def _lattice(self, lows: Array, widths: Array) -> Array:
         """Energies at the corners, middles of sides and middle of each panel, (panels, 3, 3), or (panels, 3)."""
         ticks = np.stack(np.meshgrid(*[[0.0, 0.5, 1.0]] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
-        points = (lows[:, None] + widths[:, None] * ticks).reshape(-1, self.dim)
+        points = points_in_panels(lows, widths, ticks)
         return self.energies(points).reshape(len(lows), *[3] * self.dim)
 
     def tails(self, level: float, tolerance: float | None = None) -> tuple[float, float]:
@@ -197,12 +199,12 @@ class EnergyLaw:
                 break
             lows, widths = split_in_four(lows, widths, self._scale)
             lattice = self._lattice(lows, widths) + log_normaliser
-            low, high = bounds(lattice)
+            low, high, bends = bounds(lattice)
             parts = cut_panel_masses(lattice, level) * widths.prod(axis=1)
             uncut = (high <= level) | (low > level)
             if uncut.any():
                 whole = widths[uncut].prod(axis=1) * simpson_mean(np.exp(-lattice[uncut]), None)
-                not_smooth = ((high - low)[uncut] > SIMPSON_RANGE) | (second_differences(lattice[uncut]) > SIMPSON_BEND)
+                not_smooth = ((high - low)[uncut] > SIMPSON_RANGE) | (bends[uncut] > SIMPSON_BEND)
                 to_integrate = np.flatnonzero(uncut)[not_smooth]
                 if to_integrate.size:
                     whole[not_smooth] = self._masses(
@@ -363,26 +365,40 @@ def split_in_four(lows: Array, widths: Array, scale: Array) -> tuple[Array, Arra
     return (lows[:, None] + widths[:, None] * which).reshape(-1, dim), np.repeat(widths, 2**dim, axis=0)
 
 
-def bounds(lattice: Array) -> tuple[Array, Array]:
-    """Bounds (panels,) of the energies in panels with values (panels, 3, 3) or (panels, 3), each twice as wide as seen.
+def bounds(lattice: Array) -> tuple[Array, Array, Array]:
+    """Bounds of the energies in panels with values (panels, 3, 3) or (panels, 3), and how they bend, each (panels,).
 
-    A function that a parabola resembles leaves the range of its three values by a quarter of their second difference
-    at most in each coordinate.
+    The bounds are twice as wide as seen: a function that a parabola resembles leaves the range of its three values by
+    a quarter of their second difference at most in each coordinate. Bend: the sum over the coordinates of the largest
+    second difference.
     """
-    flat = lattice.reshape(len(lattice), -1)
-    low, high = flat.min(axis=1), flat.max(axis=1)
-    slack = 0.5 * second_differences(lattice)
+    low, high, bends = np.empty((3, len(lattice)))
+    measure = compile_part(measure_lattices, types.void(MATRIX, FLOATS, FLOATS, FLOATS))
+    measure(np.ascontiguousarray(lattice.reshape(len(lattice), 3 ** (lattice.ndim - 1))), low, high, bends)
+    slack = np.nan_to_num(0.5 * bends, nan=np.inf)
     with np.errstate(invalid="ignore"):
-        return low - np.nan_to_num(slack, nan=np.inf), high + np.nan_to_num(slack, nan=np.inf)
+        return low - slack, high + slack, bends
 
 
-def second_differences(lattice: Array) -> Array:
-    """Sum over the coordinates of the largest second difference of each panel's values, (panels,)."""
-    total = np.zeros(len(lattice))
-    for axis in range(1, lattice.ndim):
-        first, middle, last = (lattice.take(k, axis=axis) for k in range(3))
-        total += np.abs((last - middle) - (middle - first)).reshape(len(lattice), -1).max(axis=1)
-    return total
+def measure_lattices(lattices: Any, low: Any, high: Any, bends: Any) -> None:
+    """Lowest and highest value and bend of each row of 3^dim values; nan where a value is."""
+    n = lattices.shape[1]
+    for i in range(lattices.shape[0]):
+        values = lattices[i]
+        least, most, total, stride = values[0], values[0], 0.0, n // 3
+        for j in range(1, n):
+            least = values[j] if values[j] < least or values[j] != values[j] else least
+            most = values[j] if values[j] > most or values[j] != values[j] else most
+        while stride > 0:  # of each coordinate
+            largest = 0.0
+            for j in range(n):
+                if j // stride % 3 == 0:
+                    first, middle, last = values[j], values[j + stride], values[j + 2 * stride]
+                    bend = abs((last - middle) - (middle - first))
+                    largest = bend if bend > largest or bend != bend else largest
+            total += largest
+            stride //= 3
+        low[i], high[i], bends[i] = least, most, total
 
 
 def cut_panel_masses(lattice: Array, level: float) -> Array:

@@ -1,6 +1,8 @@
 """Integrals of exp(−U) over a box, by tensor Gauss–Legendre on panels that are split until two orders agree."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +10,7 @@ import numpy as np
 from toolkit.problem import Target
 
 from ..arrays import Array, Bools, Integers
-from .cells import halve_panels, inner_corners, tensor_rule
+from .cells import halve_panels, inner_corners, points_in_panels, tensor_rule
 
 Label = Callable[[Array], Integers]
 
@@ -21,17 +23,25 @@ MIN_DENSITY = 1e-300
 BATCH = 4096  # panels evaluated at a time
 
 
-class Panels(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Panels:
     """A box cut into panels, and those of its nodes that count; all masses together sum to 1."""
 
     lows: Array  # (panels, dim)
     widths: Array  # (panels, dim)
     masses: Array  # (panels,)
-    points: Array  # (nodes, dim)
     weights: Array  # (nodes,), the probability that each node stands for
     energies: Array  # (nodes,)
     labels: Integers  # (nodes,)
     log_normaliser: float
+    heavy: tuple[Array, ...]  # lows and widths of the panels whose nodes count
+    which: Bools | slice  # of the nodes of these panels, those that count
+
+    @cached_property
+    def points(self) -> Array:
+        """The nodes (nodes, dim), computed when first asked for: they take as much memory as the rest."""
+        lows, widths = self.heavy
+        return points_in_panels(lows, widths, tensor_rule(ORDER, lows.shape[1])[0])[self.which]
 
 
 class PanelEstimates(NamedTuple):
@@ -60,11 +70,9 @@ def adaptive_panels(
     widths = np.stack(np.meshgrid(*map(np.diff, axes), indexing="ij"), axis=-1).reshape(-1, dim)
     offset = np.inf
     for start in range(0, len(lows), BATCH):
-        middle = (
-            lows[start : start + BATCH, None] + widths[start : start + BATCH, None] * tensor_rule(LOWER_ORDER, dim)[0]
-        )
-        inside = label(middle.reshape(-1, dim)) >= 0
-        lowest = np.where(inside, energies_of(target, middle.reshape(-1, dim)), np.inf).min()
+        batch = slice(start, start + BATCH)
+        middle = points_in_panels(lows[batch], widths[batch], tensor_rule(LOWER_ORDER, dim)[0])
+        lowest = np.where(label(middle) >= 0, energies_of(target, middle), np.inf).min()
         offset = min(offset, float(lowest))
     peak_points, peak_energies = np.zeros((0, dim)), np.zeros(0)
     if peaks is not None:
@@ -73,8 +81,8 @@ def adaptive_panels(
         offset = min(offset, float(peak_energies.min(initial=np.inf)))
     if not np.isfinite(offset):
         raise ValueError(f"the energy of {target.name!r} must be finite somewhere in the window, got {offset}")
-    kept: list[tuple[Array, Array, Array, Array]] = []
-    nodes: list[tuple[Array, Array, Array, Integers]] = []
+    kept: list[tuple[Array, Array, Array]] = []
+    nodes: list[tuple[Array, Array, Integers, Array, Array]] = []
     done_mass, n_done = 0.0, 0
     while len(lows):
         if n_done + len(lows) > MAX_PANELS:
@@ -97,29 +105,24 @@ def adaptive_panels(
             )
             all_splits.append(splits)
             done = ~splits
-            kept.append(
-                (lows[batch_slice][done], widths[batch_slice][done], estimates.integrals[done], estimates.errors[done])
-            )
+            kept.append((lows[batch_slice][done], widths[batch_slice][done], estimates.integrals[done]))
             counts = done & (estimates.integrals > NEGLIGIBLE * whole)
-            places, weights = tensor_rule(ORDER, dim)
-            points = lows[batch_slice][counts][:, None] + widths[batch_slice][counts][:, None] * places
             density = np.where(estimates.labels[counts] < 0, 0.0, np.exp(offset - estimates.energies[counts]))
-            volumes = widths[batch_slice][counts].prod(axis=1)
-            nodes.append((
-                points.reshape(-1, dim), (volumes[:, None] * weights * density).ravel(),
-                estimates.energies[counts].ravel(), estimates.labels[counts].ravel(),
-            ))  # fmt: skip
+            heavy_lows, heavy_widths = lows[batch_slice][counts], widths[batch_slice][counts]
+            weights = heavy_widths.prod(axis=1)[:, None] * tensor_rule(ORDER, dim)[1] * density
+            energies, labels = estimates.energies[counts].ravel(), estimates.labels[counts].ravel()
+            nodes.append((weights.ravel(), energies, labels, heavy_lows, heavy_widths))
         splits = np.concatenate(all_splits)
         done_mass += float(sum(part[2].sum() for part in kept[-len(all_estimates) :]))
         n_done += int((~splits).sum())
         lows, widths = halve_panels(lows[splits], widths[splits], scale)
     all_lows, all_widths, integrals = (np.concatenate([part[i] for part in kept]) for i in range(3))
-    points, weights, energies, labels = (np.concatenate([part[i] for part in nodes]) for i in range(4))
-    inside = weights > 0.0
-    total = float(integrals.sum())
+    all_weights, all_energies, all_labels, *heavy = (np.concatenate([part[i] for part in nodes]) for i in range(5))
+    total, inside = float(integrals.sum()), all_weights > 0.0
+    which = slice(None) if inside.all() else inside
     return Panels(
-        all_lows, all_widths, integrals / total, points[inside], weights[inside] / weights.sum(), energies[inside],
-        labels[inside].astype(np.int64), float(np.log(total) - offset),
+        all_lows, all_widths, integrals / total, all_weights[which] / all_weights.sum(), all_energies[which],
+        all_labels[which].astype(np.int64, copy=False), float(np.log(total) - offset), tuple(heavy), which,
     )  # fmt: skip
 
 
@@ -129,12 +132,12 @@ def estimate_panels(target: Target, lows: Array, widths: Array, label: Label, of
     totals = []
     for order in (LOWER_ORDER, ORDER):
         places, weights = tensor_rule(order, dim)
-        points = (lows[:, None] + widths[:, None] * places).reshape(-1, dim)
+        points = points_in_panels(lows, widths, places)
         energies = energies_of(target, points).reshape(len(lows), -1)
         density = np.exp(offset - energies)
         totals.append(volumes * (density @ weights))
     labels = label(points).reshape(len(lows), -1)
-    at_corners = label((lows[:, None] + widths[:, None] * inner_corners(dim)).reshape(-1, dim))
+    at_corners = label(points_in_panels(lows, widths, inner_corners(dim)))
     all_labels = np.hstack([labels, at_corners.reshape(len(lows), -1)])
     mixed = all_labels.min(axis=1) != all_labels.max(axis=1)
     inside = volumes * (np.where(labels < 0, 0.0, density) @ weights)
@@ -154,13 +157,13 @@ def misses_peak(
 
     level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).
     """
-    lowest, volumes = estimates.energies.min(axis=1), widths.prod(axis=1)
+    lowest, log_volumes = estimates.energies.min(axis=1), np.log(widths.prod(axis=1))
     longest = (widths / scale).max(axis=1, keepdims=True) * scale
+    start, end = lows - longest, lows + widths + longest
     found = np.zeros(len(lows), np.bool_)
     for peak, peak_energy in zip(peak_points, peak_energies, strict=True):
-        high = (lowest > peak_energy + 1.0) & (np.log(volumes) > peak_energy - level)
-        if high.any():
-            found |= high & ((lows - longest <= peak) & (peak <= lows + widths + longest)).all(axis=1)
+        high = np.flatnonzero((lowest > peak_energy + 1.0) & (log_volumes > peak_energy - level))
+        found[high] |= ((start[high] <= peak) & (peak <= end[high])).all(axis=1)
     return found
 
 

@@ -10,6 +10,8 @@ from toolkit.errors import check_array, check_edges, shown
 
 from ..arrays import Array, Integers
 
+POINTS_AT_A_TIME = 1024  # whose distances stay in the processor's caches
+
 
 def check_probabilities(probabilities: Any) -> Array:
     """``probabilities`` as floats from 0 to 1, of any shape. Raises TypeError or ValueError otherwise."""
@@ -33,8 +35,13 @@ def checked_edges(x_edges: Any, y_edges: Any, dim: int) -> list[Array]:
 def nearest_index(centres: Array, points: Array) -> Integers:
     """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first of equally near ones."""
     nearest = np.empty(len(points), np.int64)
-    find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS))
-    find(np.ascontiguousarray(points), np.ascontiguousarray(centres), nearest)
+    find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS, MATRIX))
+    find(
+        np.ascontiguousarray(points),
+        np.ascontiguousarray(centres),
+        nearest,
+        np.empty((3 + points.shape[1], POINTS_AT_A_TIME)),
+    )
     return nearest
 
 
@@ -43,14 +50,26 @@ def one_hot(labels: Integers, modes: int) -> Array:
     return np.asarray(labels[:, None] == np.arange(modes), np.float64)
 
 
-def find_nearest(points: Any, centres: Any, nearest: Any) -> None:
-    """nearest (n,) ← which of ``centres`` is nearest to each of ``points``."""
-    for i in range(points.shape[0]):
-        least, best = np.inf, 0
-        for k in range(centres.shape[0]):
-            squared = 0.0
+def find_nearest(points: Any, centres: Any, nearest: Any, scratch: Any) -> None:
+    """nearest (n,) ← which of ``centres`` is nearest to each of ``points``; scratch: (3 + dim, points at a time)."""
+    least, squared, best, coordinates = scratch[0], scratch[1], scratch[2], scratch[3:]
+    for start in range(0, points.shape[0], least.size):
+        n = min(least.size, points.shape[0] - start)
+        for i in range(n):
+            least[i], best[i] = np.inf, 0.0
             for d in range(centres.shape[1]):
-                squared += (points[i, d] - centres[k, d]) ** 2
-            if squared < least:
-                least, best = squared, k
-        nearest[i] = best
+                coordinates[d, i] = points[start + i, d]
+        for k in range(centres.shape[0]):
+            for i in range(n):
+                squared[i] = 0.0
+            for d in range(centres.shape[1]):
+                centre, coordinate = centres[k, d], coordinates[d]
+                for i in range(n):
+                    squared[i] += (coordinate[i] - centre) ** 2
+            index = float(k)  # as float64, so that the loop vectorises
+            for i in range(n):
+                is_nearer = squared[i] < least[i]
+                best[i] = index if is_nearer else best[i]
+                least[i] = squared[i] if is_nearer else least[i]
+        for i in range(n):
+            nearest[start + i] = int(best[i])
