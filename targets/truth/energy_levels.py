@@ -200,17 +200,19 @@ class EnergyLaw:
             lows, widths = split_in_four(lows, widths, self._scale)
             lattice = self._lattice(lows, widths) + log_normaliser
             low, high, bends = bounds(lattice)
-            parts = cut_panel_masses(lattice, level) * widths.prod(axis=1)
-            uncut = (high <= level) | (low > level)
+            is_below, is_above = high <= level, low > level
+            uncut = is_below | is_above
+            parts, volumes = np.zeros((2, len(lows))), widths.prod(axis=1)
+            parts[:, ~uncut] = cut_panel_masses(lattice[~uncut], level) * volumes[~uncut]
             if uncut.any():
-                whole = widths[uncut].prod(axis=1) * simpson_mean(np.exp(-lattice[uncut]), None)
+                whole = volumes[uncut] * simpson_mean(np.exp(-lattice[uncut]), None)
                 not_smooth = ((high - low)[uncut] > SIMPSON_RANGE) | (bends[uncut] > SIMPSON_BEND)
                 to_integrate = np.flatnonzero(uncut)[not_smooth]
                 if to_integrate.size:
                     whole[not_smooth] = self._masses(
                         lows[to_integrate], widths[to_integrate], -log_normaliser, ORDER_WITHIN
                     )
-                parts[:, uncut] = np.where(high[uncut] <= level, [whole, 0.0 * whole], [0.0 * whole, whole])
+                parts[0, is_below], parts[1, is_above] = whole[is_below[uncut]], whole[~is_below[uncut]]
             parent_parts = parts.reshape(2, len(guess[0]), -1).sum(axis=2)
             change = np.abs(parent_parts - guess).max(axis=0)
             tail = min(below + float(parts[0].sum()), above + float(parts[1].sum()))
