@@ -18,10 +18,10 @@ from toolkit.problem import EnergyAccuracy, Modes, Problem, Spread, Target, chec
 
 from ..arrays import Array
 from ..domains import box
-from ..truth.energy_levels import quantiles_from_tails
 from ..truth.quantiles import check_probabilities, checked_edges
 from ..truth.rejection import accepted, check_draws, generator
 from ..truth.running_integral import RunningIntegral
+from ..truth.tail_quantiles import quantiles_from_tails
 from ..truth.window import plane_truth
 
 SMALLEST, LARGEST = 1e-300, 1.0 - 2.0**-53  # of p₁p₂ in logarithms, so that no energy is nan beyond the square

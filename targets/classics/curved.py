@@ -13,10 +13,11 @@ from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points, recorded
 
 from ..arrays import Array
-from ..truth.energy_levels import BOTH_TAILS, quantiles_from_tails
+from ..truth.energy_levels import BOTH_TAILS
 from ..truth.quantiles import check_probabilities
 from ..truth.rejection import accepted, check_draws, generator
 from ..truth.ridges import RidgeTruth
+from ..truth.tail_quantiles import quantiles_from_tails
 from ..truth.window import WindowTruth, plane_truth
 
 WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰

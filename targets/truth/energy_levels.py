@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +16,9 @@ from toolkit.problem import EnergyAccuracy
 from ..arrays import Array
 from .cells import axis_edges, halve_panels, points_in_panels, tensor_rule
 from .quantiles import check_probabilities
+from .tail_quantiles import quantiles_from_tails, tails_at
 
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
-Tails = Callable[..., tuple[float, float]]
 
 BOTH_TAILS = EnergyAccuracy(1e-6, 0.0)  # of quantiles solved from tails with a small relative error
 
@@ -34,7 +34,7 @@ TAIL_TOLERANCE, ROUGH_TOLERANCE = {1: 1e-9, 2: 1e-6}, 1e-2
 TAIL_ROUNDING, MAX_STALLED_SPLITS, STALLED_TOLERANCE = 1e-14, 3, 1e-4
 MAX_PANELS, MAX_CUT_PANELS, MAX_DEPTH = 1 << 18, 1 << 19, 60
 ENERGY_ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
-MAX_STEPS, MAX_SPLIT, LOG_TAIL_TOLERANCE, MIN_TAIL, MAX_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 200
+MAX_STEPS, MAX_SPLIT = 60, 1 << 12
 PANELS_ACROSS, WINDOW_DEPTH, MAX_WIDENINGS = {1: 256, 2: 32}, 60.0, 40
 MIN_SLOPE, MAX_EXPONENT = 1e-9, 50.0
 SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -269,86 +269,6 @@ def smaller_tails(masses: Array, volumes: Array) -> Array:
     tails = np.empty(len(masses))
     tails[order] = np.minimum(below, above)
     return tails
-
-
-def tails_at(tails: Tails, levels: Array) -> tuple[Array, Array]:
-    """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
-    found = np.array([tails(float(level)) for level in levels.ravel()]).reshape(-1, 2)
-    return found[:, 0].reshape(levels.shape), found[:, 1].reshape(levels.shape)
-
-
-def quantiles_from_tails(
-    tails: Tails, probabilities: Array, low: float, high: float, nearest: float | None = None, **rough: float
-) -> Array:
-    """Energies u with P(U ≤ u) = p, each found by the smaller of the two ``tails``, from ``low`` for 0 to inf for 1.
-
-    tails: level → P(U ≤ level), P(U > level), where both are right relative to themselves. high: an energy above
-    which there is nothing but rounding. nearest: to ``low``, where a quantile is looked for; None: what float64 tells
-    from it. rough: what ``tails`` takes to be fast and right to a percent. Of more than
-    200 probabilities, 200 are solved for, and the others are between them by a monotone cubic in log p / (1 − p), to
-    1e-3 of the tail.
-    """
-    wanted = np.unique(probabilities)
-    inner = wanted[(wanted > 0.0) & (wanted < 1.0)]
-    knots = inner
-    if inner.size > MAX_SOLVED:
-        odds = np.linspace(scipy.special.logit(inner[0]), scipy.special.logit(inner[-1]), MAX_SOLVED)
-        knots = scipy.special.expit(odds)
-    solved = np.array([quantile_from_tails(tails, float(p), low, high, nearest, **rough) for p in knots])
-    if knots is not inner:
-        solved = scipy.interpolate.PchipInterpolator(scipy.special.logit(knots), solved)(
-            np.clip(scipy.special.logit(inner), *scipy.special.logit(knots[[0, -1]]))
-        )
-    levels = np.concatenate([np.full((wanted <= 0.0).sum(), low), solved, np.full((wanted >= 1.0).sum(), np.inf)])
-    return np.asarray(levels[np.searchsorted(wanted, probabilities)])
-
-
-def quantile_from_tails(
-    tails: Tails, probability: float, low: float, high: float, nearest: float | None, **rough: float
-) -> float:
-    """One of ``quantiles_from_tails``: the root of log(tail / wanted tail), first by rough tails.
-
-    The lower tail falls to 0 as a power of u − low, and is solved for in its logarithm, the upper one in u.
-    """
-    side = 1 if probability > 0.5 else 0
-    target_tail = 1.0 - probability if side else probability
-    nearest = ENERGY_ROUNDING[1] * max(1.0, abs(low)) if nearest is None else nearest
-    left, right = (low, high) if side else (float(np.log(nearest)), float(np.log(max(high - low, 2.0 * nearest))))
-
-    def level_of(place: float) -> float:
-        return place if side else low + float(np.exp(place))
-
-    def excess(place: float, **options: float) -> float:
-        return float(np.log(max(tails(level_of(place), **options)[side], MIN_TAIL) / target_tail))
-
-    if (excess(right, **rough) > 0.0) == (excess(left, **rough) > 0.0):
-        return high if side else low  # the quantile is outside, or the tail is rounding
-    start = scipy.optimize.brentq(partial(excess, **rough), left, right, xtol=1e-4 * (right - left), rtol=1e-4)
-    excess_here, step = excess(start), 1e-3 * (right - left)
-    goes_right = (excess_here > 0.0) == bool(side)  # the upper tail falls with the level, the lower one rises
-    while abs(excess_here) > LOG_TAIL_TOLERANCE and step < 4.0 * (right - left):
-        trial = min(start + step, right) if goes_right else max(start - step, left)
-        excess_there = excess(trial)
-        if (excess_there > 0.0) != (excess_here > 0.0):
-            return level_of(illinois(excess, (start, excess_here), (trial, excess_there)))
-        start, excess_here, step = trial, excess_there, 4.0 * step
-    return level_of(start)
-
-
-def illinois(excess: Callable[[float], float], one: tuple[float, float], other: tuple[float, float]) -> float:
-    """The root of ``excess`` between two places with values of opposite signs, by the Illinois method."""
-    (a, at_a), (b, at_b) = one, other
-    for _ in range(MAX_STEPS):
-        middle = b - at_b * (b - a) / (at_b - at_a)
-        at_middle = excess(middle)
-        if abs(at_middle) < LOG_TAIL_TOLERANCE or middle in (a, b):
-            return middle
-        if (at_middle > 0.0) == (at_b > 0.0):
-            at_a *= 0.5
-        else:
-            a, at_a = b, at_b
-        b, at_b = middle, at_middle
-    return b
 
 
 def split_in_four(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:

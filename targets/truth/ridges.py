@@ -13,10 +13,11 @@ from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
 from ..arrays import Array
-from .energy_levels import BOTH_TAILS, TAIL_ROUNDING, quantiles_from_tails, tails_at
+from .energy_levels import BOTH_TAILS, TAIL_ROUNDING
 from .quantiles import check_probabilities, one_hot
 from .rejection import check_draws, generator
 from .strips import gauss_legendre, refine_edges, strip_masses
+from .tail_quantiles import quantiles_from_tails, tails_at
 
 N_PANELS = 400
 PANELS_PER_INTERVAL, TOLERANCE = 8, 1e-9  # panels at first, and their largest error, as a share of a tail

@@ -48,15 +48,15 @@ MUTANTS = [
     Mutant(
         "energy levels: Simpson's rule where energies bend",
         "targets/truth/energy_levels.py",
-        " | (second_differences(lattice[uncut]) > SIMPSON_BEND)",
+        " | (bends[uncut] > SIMPSON_BEND)",
         "",
         "tests/targets/truth/test_energy_levels.py -k heavy",
     ),
     Mutant(
         "energy levels: a kind of tail at half the mass",
-        "targets/truth/energy_levels.py",
-        "side = 1 if probability > 0.5 else 0",
-        "side = 0",
+        "targets/truth/tail_quantiles.py",
+        "upper.quantile(1.0 - p) if p > 0.5 else lower.quantile(p)",
+        "lower.quantile(p)",
         "tests/targets/truth/test_energy_levels.py -k roots",
     ),
     Mutant(
@@ -202,8 +202,8 @@ MUTANTS = [
     Mutant(
         "window: narrow mode missed",
         "targets/truth/panels.py",
-        "high = (lowest > peak_energy + 1.0)",
-        "high = (lowest > peak_energy + 1e9)",
+        "np.flatnonzero((lowest > peak_energy + 1.0)",
+        "np.flatnonzero((lowest > peak_energy + 1e9)",
         "tests/targets/truth/test_window_plane.py tests/targets/truth/test_window_line.py -k narrow",
     ),
     Mutant(
