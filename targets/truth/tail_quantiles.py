@@ -136,16 +136,22 @@ class Search:
 
 
 def secant_root(excess: Callable[[float], float], *between: tuple[float, float]) -> float:
-    """The root of ``excess`` between two places, with values of opposite signs, by secants through the best two."""
+    """The root of ``excess`` between two places, with values of opposite signs, by secants through the best two.
+
+    The last secant, from a place where the value is as small as it must be, is taken without another evaluation.
+    """
     ends, places = {value > 0.0: place for place, value in between}, list(between)
     for _ in range(MAX_STEPS):
         (far, at_far), (near, at_near) = sorted(places, key=lambda place: -abs(place[1]))[-2:]
         middle = near - at_near * (near - far) / (at_near - at_far) if at_near != at_far else near
-        if not min(ends.values()) < middle < max(ends.values()):
-            middle = 0.5 * sum(ends.values())
+        left, right = sorted(ends.values())
+        if abs(at_near) < LOG_TAIL_TOLERANCE:
+            return min(max(middle, left), right)
+        if not left < middle < right:
+            middle = 0.5 * (left + right)
+        if middle in (left, right):
+            break
         at_middle = excess(middle)
-        if abs(at_middle) < LOG_TAIL_TOLERANCE or middle in ends.values():
-            return middle
         ends[at_middle > 0.0] = middle
         places = [(far, at_far), (near, at_near), (middle, at_middle)]
     return middle
