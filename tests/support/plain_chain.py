@@ -8,7 +8,7 @@ from numba import types
 from targets import constrained, mixtures, shapes
 from toolkit import schedules
 from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import MATRIX, NAMES
+from toolkit._compiler.signatures import MATRIX
 from toolkit.maths import philox
 
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP = 1, 2, 3, 4
@@ -29,11 +29,11 @@ def fill_draws(seed, chain, replica, step, purpose, uniforms, normals):
 def philox_draws(n, **names):
     """Uniforms and normals, each (2, n); names: seed, chain, replica, step, purpose, as numbers or arrays (n,)."""
     columns = [
-        np.array(np.broadcast_to(np.asarray(names.get(key, 0), np.uint64), n))
+        np.broadcast_to(np.asarray(names.get(key, 0), np.uint64), n)
         for key in ("seed", "chain", "replica", "step", "purpose")
     ]
     uniforms, normals = np.empty((2, n)), np.empty((2, n))
-    fill = compile_part(fill_draws, types.void(*[NAMES] * 5, MATRIX, MATRIX))
+    fill = compile_part(fill_draws, types.void(*[types.Array(types.uint64, 1, "A", readonly=True)] * 5, MATRIX, MATRIX))
     fill(*columns, uniforms, normals)
     return uniforms, normals
 
