@@ -16,7 +16,7 @@ from toolkit.problem import EnergyAccuracy
 from ..arrays import Array
 from .cells import axis_edges, halve_panels, points_in_panels, tensor_rule
 from .quantiles import check_probabilities
-from .tail_quantiles import quantiles_from_tails, tails_at
+from .tail_quantiles import LEVEL_ROUNDING, quantiles_from_tails, tails_at
 
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
 
@@ -33,7 +33,10 @@ TAIL_TOLERANCE, ROUGH_TOLERANCE = {1: 1e-9, 2: 1e-6}, 1e-2
 # Rounding of energies in a small tail; number of splits without progress, and the change that is then accepted.
 TAIL_ROUNDING, MAX_STALLED_SPLITS, STALLED_TOLERANCE = 1e-14, 3, 1e-4
 MAX_PANELS, MAX_CUT_PANELS, MAX_DEPTH = 1 << 18, 1 << 19, 60
-ENERGY_ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
+ENERGY_ROUNDING = {
+    1: LEVEL_ROUNDING,
+    2: 1e-14,
+}  # range of energies in a panel, as a share of their size, that is rounding
 MAX_STEPS, MAX_SPLIT = 60, 1 << 12
 PANELS_ACROSS, WINDOW_DEPTH, MAX_WIDENINGS = {1: 256, 2: 32}, 60.0, 40
 MIN_SLOPE, MAX_EXPONENT = 1e-9, 50.0
@@ -251,7 +254,7 @@ class EnergyLaw:
         lows, widths, _, (low, _), _ = self._panels
         found = float(self._lattice(lows, widths).min())
         for _ in range(MAX_STEPS):
-            best = np.flatnonzero(low < found - ENERGY_ROUNDING[1] * max(1.0, abs(found)))
+            best = np.flatnonzero(low < found - LEVEL_ROUNDING * max(1.0, abs(found)))
             if not best.size:
                 break
             best = best[np.argsort(low[best], kind="stable")[:MAX_SPLIT]]

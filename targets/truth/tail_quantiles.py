@@ -12,7 +12,7 @@ from ..arrays import Array
 
 Tails = Callable[..., tuple[float, float]]
 
-ENERGY_ROUNDING = 4e-16  # smallest distance of a quantile from the lowest energy, as a share of its size
+LEVEL_ROUNDING = 4e-16  # difference of two energies that is rounding, as a share of their size
 LOG_TAIL_TOLERANCE, MIN_TAIL = 1e-7, 1e-300
 MAX_STEPS, MAX_SOLVED = 60, 200
 ROUGH_STEP, FIRST_STEP = 1e-4, 1e-3  # as shares of the whole interval
@@ -50,8 +50,9 @@ def quantiles_from_tails(
     if inner.size > MAX_SOLVED:
         odds = np.linspace(scipy.special.logit(inner[0]), scipy.special.logit(inner[-1]), MAX_SOLVED)
         knots = scipy.special.expit(odds)
-    nearest = ENERGY_ROUNDING * max(1.0, abs(low)) if nearest is None else nearest
-    lower, upper = (Search(cache(tails), side, low, high, nearest, rough) for side in (0, 1))
+    nearest = LEVEL_ROUNDING * max(1.0, abs(low)) if nearest is None else nearest
+    cached = cache(tails)
+    lower, upper = (Search(cached, side, low, high, nearest, rough) for side in (0, 1))
     solved = np.array([upper.quantile(1.0 - p) if p > 0.5 else lower.quantile(p) for p in map(float, knots)])
     if knots is not inner:
         solved = scipy.interpolate.PchipInterpolator(scipy.special.logit(knots), solved)(

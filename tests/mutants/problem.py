@@ -32,6 +32,13 @@ MUTANTS = [
         "tests/toolkit/problem/test_point_function.py -k vectorises",
     ),
     Mutant(
+        "a function of math by its own name not replaced",
+        "toolkit/problem/math_substitution.py",
+        "return replacements(products=products)[id(value)]",
+        "return value",
+        "tests/toolkit/problem/test_point_function.py -k whatever_name",
+    ),
+    Mutant(
         "gradient check: no difference of orders",
         "toolkit/problem/gradient_check.py",
         "error = np.abs(sixth - fourth) + (noise + quantum) / np.abs(step) + floor",

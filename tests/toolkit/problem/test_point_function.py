@@ -11,6 +11,8 @@ from numba import njit
 import toolkit
 from targets import mixtures
 from toolkit import Target, sample, samplers
+from toolkit.maths import special
+from toolkit.problem.math_substitution import rebind
 from toolkit.problem.point_function import target
 
 BLOCK = mixtures.cosine25()
@@ -203,6 +205,14 @@ def test_the_loop_vectorises_in_two_and_in_twenty_dimensions():
         scalar_calls = [words[-1] for words in body if words and words[0].startswith("call")]
         assert packed > 10
         assert not [name for name in scalar_calls if any(f in name for f in ("exp", "sin", "cos"))]
+
+
+def test_functions_of_math_are_ours_by_whatever_name():
+    def by_name(x):
+        return cosine(x) + math.cos(x)
+
+    names = rebind(by_name, allocates=False, ours=True).py_func.__globals__
+    assert names["cosine"] is names["math"].cos is special.cos
 
 
 def test_draws_equal_those_of_the_block_function():
