@@ -39,7 +39,6 @@ def pytest_collection(session):
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 10, 10)
         gc.enable()

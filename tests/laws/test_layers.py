@@ -1,6 +1,7 @@
 """The layout: rooms import downwards, no circles, small folders; kernels are small and call only what CUDA has."""
 
 import ast
+import functools
 import importlib
 import re
 from pathlib import Path
@@ -52,7 +53,12 @@ EXTRAS = {
 
 
 FILES = {module_of(path): path for path in MODULES}
-IMPORTS = {name: imports_of(path, set(FILES)) for name, path in FILES.items()}
+
+
+@functools.cache
+def imports():
+    """The modules of ours that each of them imports; not by the workers of pytest that only collect this file."""
+    return {name: imports_of(path, set(FILES)) for name, path in FILES.items()}
 
 
 def room_of(module: str) -> tuple[str, int]:
@@ -66,7 +72,7 @@ def room_of(module: str) -> tuple[str, int]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_rooms_import_downwards(path):
     package, place = room_of(module_of(path))
-    for module in IMPORTS[module_of(path)]:
+    for module in imports()[module_of(path)]:
         other, below = room_of(module)
         if other == package:
             assert below <= place, f"{module} stands above"
@@ -83,7 +89,7 @@ def test_circles_are_found():
 
 
 def test_no_files_import_each_other_in_a_circle():
-    assert circles(IMPORTS) == []
+    assert circles(imports()) == []
 
 
 FOLDERS = sorted({path.parent for path in MODULES} | {p.parent for p in (ROOT / "tests").rglob("*.py")}

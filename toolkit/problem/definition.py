@@ -59,6 +59,7 @@ def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 Array = NDArray[np.float64]
 
 LONGEST = 1e300  # half a side of a box, so that its ends do not overflow
+CHUNK = 2**14  # numbers that `Target.evaluate` works on at a time, which stay in a processor's cache
 PLASTIC = 1.324717957244746  # x³ = x + 1; multiples of its powers modulo 1 are evenly spread
 
 
@@ -331,10 +332,15 @@ class Target(HoldsFunctions):
         points = check_points(points, self.dim, copies=False)
         if self.callback is not None:
             return self.callback.evaluate(points)  # type: ignore[no-any-return]
-        energy, gradient = np.full(len(points), np.nan), np.full((self.dim, len(points)), np.nan)
-        scratch = np.zeros((self.scratch_rows, len(points)))
-        self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
-        return energy, np.ascontiguousarray(gradient.T)
+        block, width = self.compiled(), max(64, CHUNK // (2 * self.dim + 1 + self.scratch_rows))
+        energies, gradients = np.full(len(points), np.nan), np.empty((len(points), self.dim))
+        for first in range(0, len(points), width):
+            chunk = slice(first, first + width)
+            lanes = np.array(points[chunk].T, order="C")
+            gradient, scratch = np.full(lanes.shape, np.nan), np.zeros((self.scratch_rows, lanes.shape[1]))
+            block(lanes, energies[chunk], gradient, self.parameters, scratch)
+            gradients[chunk] = gradient.T
+        return energies, gradients
 
 
 class Named(NamedTuple):
