@@ -71,9 +71,18 @@ def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges
     )
 
 
+@functools.cache
+def legendre_rule(order: int) -> tuple[Array, Array]:
+    """Nodes (order,) and weights (order,) of the Gauss–Legendre rule on [−1, 1], not to be written to."""
+    rule = np.polynomial.legendre.leggauss(order)
+    for array in rule:
+        array.flags.writeable = False
+    return rule
+
+
 def triangle_rule(order: int) -> tuple[Array, Array, Array]:
     """Places s, t in [0, 1] and weights of the Gauss–Legendre rule on a triangle c + s ((1 − t) a + t b)."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes, weights = legendre_rule(order)
     s, t = np.repeat(0.5 * (nodes + 1.0), order), np.tile(0.5 * (nodes + 1.0), order)
     return s, t, 0.25 * np.outer(weights, weights).ravel() * s
 
@@ -190,7 +199,7 @@ def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
 @functools.cache
 def tensor_rule(order: int, dim: int) -> tuple[Array, Array]:
     """Places (order^dim, dim) in the unit cube and weights of the tensor Gauss–Legendre rule, not to be written to."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes, weights = legendre_rule(order)
     places = np.stack(np.meshgrid(*[0.5 * (nodes + 1.0)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     products = np.stack(np.meshgrid(*[0.5 * weights] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     rule = places, products.prod(axis=1)
