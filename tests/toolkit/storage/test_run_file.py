@@ -37,6 +37,8 @@ from toolkit import (
     samplers,
     schedules,
 )
+from toolkit._output.storage import formats
+from toolkit._output.storage.run_contents import contents_of
 from toolkit.accumulators.chain_tree import POOLED_RESULTS
 
 pytestmark = [
@@ -258,6 +260,18 @@ def test_draws_are_stored_once(tmp_path):
         size = sum(file.stat().st_size for file in files_of(path))
         energies = run.draws.nbytes / 2
         assert run.draws.nbytes + energies < size < 1.25 * (run.draws.nbytes + energies)
+
+
+def test_a_large_run_whose_files_are_not_made_in_memory_has_the_same_files(tmp_path, monkeypatch):
+    run = run_of(NAMED["r2sgld"], n_steps=100)
+    contents, names = contents_of(run), ("small.zarr", "large.zarr")
+    for name, largest in zip(names, (formats.LARGEST_IN_MEMORY, 0), strict=True):
+        monkeypatch.setattr(formats, "LARGEST_IN_MEMORY", largest)
+        formats.write_zarr(run, contents, tmp_path / name)
+    small, large = (
+        {file.relative_to(tmp_path / name): file.read_bytes() for file in files_of(tmp_path / name)} for name in names
+    )
+    assert small == large
 
 
 def test_penalties_and_boundaries_come_back(tmp_path):

@@ -33,6 +33,7 @@ from .zip_reader import open_archive, read_array_member
 HEADER, CHECKSUM, PLACES = "header", "checksum", "places"
 PART, PARTS, WORTH = 1 << 14, 8, 0.8  # arrays are compressed if 8 sampled parts of 16 KB shrink to four fifths or less
 LARGEST_CHUNK = 8 << 20  # bytes
+LARGEST_IN_MEMORY = 64 << 20  # bytes of arrays whose files are made in memory first
 
 
 def as_bytes(text: str) -> Values:
@@ -159,18 +160,28 @@ def read_netcdf(path: Path) -> tuple[Contents, str]:
 
 
 def write_zarr(run: RunRecord, contents: Contents, path: Path) -> None:
-    """Write the run's tree as a Zarr folder of version 2, which all readers support."""
-    optional("zarr", "io")
+    """Write the run's tree as a Zarr folder of version 2, which all readers support.
+
+    Files of a small run are made in memory first: Zarr looks for a folder's files in threads, which takes most of the
+    time.
+    """
+    zarr = optional("zarr", "io")
     blosc = optional("numcodecs", "io").Blosc(cname="lz4", clevel=5, shuffle=1)  # Zarr's own choice differs by version
     tree = saved_tree(run, contents)
+    files: dict[str, Any] = {}
+    is_small = sum(array.nbytes for array in contents.arrays.values()) <= LARGEST_IN_MEMORY
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree.to_zarr(
-            path,
+            zarr.storage.MemoryStore(files) if is_small else path,
             zarr_format=2,
             write_empty_chunks=True,
             encoding=encodings(tree, {"compressors": blosc}, {"compressors": None}, "chunks"),
         )
+    for name, content in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.to_bytes())
 
 
 def read_zarr(path: Path) -> tuple[Contents, str]:
