@@ -39,6 +39,7 @@ DIRECT = (
     *("asin", "acos", "atan", "atan2"),
 )
 WITH_ARGUMENTS = (*DIRECT, "Abs", "sign", "Heaviside", "Max", *CHOICES, "And", "Or", "Not")
+FEW = 8  # exponents of a sum of exponentials that are compared with one another
 RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh"}
 
 
@@ -66,11 +67,13 @@ class Lowering:
         exponents = list(dict.fromkeys(b for _, b in terms))
         if all(b == 0 for b in exponents):
             return e
-        peak = next((p for p, largest in self.peaks if largest == sympy.Max(*exponents)), None)
+        # Which of them never is the largest, SymPy finds by comparing all pairs: a second for 25.
+        largest = sympy.Max(*exponents, evaluate=len(exponents) <= FEW)
+        peak = next((p for p, known in self.peaks if known == largest), None)
         if peak is None:
             peak = sympy.Symbol(f"peak{len(self.peaks)}", real=True)
             self.varying.add(peak)
-            self.peaks.append((peak, sympy.Max(*exponents)))
+            self.peaks.append((peak, largest))
         self.shares |= {sympy.exp(b - peak) for b in exponents}
         return peak + sympy.log(sympy.Add(*[a * sympy.exp(b - peak) for a, b in terms]))
 

@@ -72,12 +72,10 @@ def test_harmonic_means_count_a_wide_region_too_little():
 
 def test_more_draws_do_not_help_the_harmonic_mean():
     """A hundred times the draws: a tenth of the truncated estimate's spread, and more than a third of the other's."""
+    draws = [two_modes(2, (0.5, 0.5), (1.0, 1.0), (0, 1), (n, n), n_chains=60, seed=5) for n in (100, 10_000)]
     spread = {}
     for method in ("truncated", "harmonic"):
-        few, many = (
-            shares(two_modes(2, (0.5, 0.5), (1.0, 1.0), (0, 1), (n, n), n_chains=60, seed=5), method=method)
-            for n in (100, 10_000)
-        )
+        few, many = (shares(data, method=method) for data in draws)
         spread[method] = np.log(many / (1 - many)).std() / np.log(few / (1 - few)).std()
     assert 0.06 < spread["truncated"] < 0.17
     assert spread["harmonic"] > 0.33
