@@ -66,7 +66,9 @@ def fix_layout(figure: Figure) -> None:
     """
     if plt.rcParams["savefig.dpi"] != "figure":
         figure.set_dpi(plt.rcParams["savefig.dpi"])
-    figure.draw_without_rendering()
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
     figure.set_layout_engine("none")
     parts: list[Any] = list(figure.subfigs)
     for part in parts:
