@@ -6,7 +6,7 @@ import functools
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -76,15 +76,20 @@ def literal(value: Any) -> str:
     return f"({', '.join(map(literal, value))})" if isinstance(value, tuple) else repr(value)
 
 
-def names_read(code: CodeType) -> tuple[set[str], set[str]]:
-    """Global names, and names of attributes, that ``code`` and the codes inside it read."""
+@functools.lru_cache(maxsize=4096)
+def names_read(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """Global names, and names of attributes, that ``code`` and the codes inside it read.
+
+    The last ones are kept: a run's description reads the code of a problem's functions each time, and takes most of its
+    time so.
+    """
     names, attributes = set(), set()
     for instruction in instructions_in(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.add(instruction.argval)
         elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             attributes.add(instruction.argval)
-    return names, attributes
+    return frozenset(names), frozenset(attributes)
 
 
 def names_in(code: CodeType) -> set[str]:
@@ -113,12 +118,12 @@ def transformed(code: CodeType, change: Callable[[CodeType], CodeType]) -> CodeT
     return change(code.replace(co_consts=tuple(constants)))
 
 
-def names_missing(function: FunctionType) -> set[str]:
+def names_missing(function: FunctionType) -> frozenset[str]:
     """Global names that ``function`` reads, and that have no value yet."""
     return names_read(function.__code__)[0] - function.__globals__.keys() - vars(builtins).keys()
 
 
-def with_members(values: dict[str, Any], attributes: set[str], is_closed: Callable[[str], bool]) -> dict[str, Any]:
+def with_members(values: dict[str, Any], attributes: Set[str], is_closed: Callable[[str], bool]) -> dict[str, Any]:
     """``values``, plus the members named ``attributes`` of each module among them that is not closed, at any depth."""
     collected: dict[str, Any] = {}
     pending, seen = dict(values), set()
