@@ -59,7 +59,7 @@ def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 Array = NDArray[np.float64]
 
 LONGEST = 1e300  # half a side of a box, so that its ends do not overflow
-CHUNK = 2**14  # numbers that `Target.evaluate` works on at a time, which stay in a processor's cache
+CHUNK = 2**15  # numbers that `Target.evaluate` works on at a time
 PLASTIC = 1.324717957244746  # x³ = x + 1; multiples of its powers modulo 1 are evenly spread
 
 
@@ -332,15 +332,23 @@ class Target(HoldsFunctions):
         points = check_points(points, self.dim, copies=False)
         if self.callback is not None:
             return self.callback.evaluate(points)  # type: ignore[no-any-return]
-        block, width = self.compiled(), max(64, CHUNK // (2 * self.dim + 1 + self.scratch_rows))
-        energies, gradients = np.full(len(points), np.nan), np.empty((len(points), self.dim))
+        width = max(64, CHUNK // (2 * self.dim + 1 + self.scratch_rows))
+        if len(points) > width:
+            return self._evaluate_in_chunks(points, width)
+        energy, gradient = np.full(len(points), np.nan), np.full((self.dim, len(points)), np.nan)
+        scratch = np.zeros((self.scratch_rows, len(points)))
+        self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
+        return energy, np.ascontiguousarray(gradient.T)
+
+    def _evaluate_in_chunks(self, points: Array, width: int) -> tuple[Array, Array]:
+        """``evaluate`` of ``width`` points at a time, so that what the block works on stays in a processor's cache."""
+        block, energy, gradient = self.compiled(), np.full(len(points), np.nan), np.empty((len(points), self.dim))
         for first in range(0, len(points), width):
-            chunk = slice(first, first + width)
-            lanes = np.array(points[chunk].T, order="C")
-            gradient, scratch = np.full(lanes.shape, np.nan), np.zeros((self.scratch_rows, lanes.shape[1]))
-            block(lanes, energies[chunk], gradient, self.parameters, scratch)
-            gradients[chunk] = gradient.T
-        return energies, gradients
+            lanes = np.array(points[first : first + width].T, order="C")
+            slope, scratch = np.full(lanes.shape, np.nan), np.zeros((self.scratch_rows, lanes.shape[1]))
+            block(lanes, energy[first : first + width], slope, self.parameters, scratch)
+            gradient[first : first + width] = slope.T
+        return energy, gradient
 
 
 class Named(NamedTuple):
