@@ -58,11 +58,11 @@ def create(path: Path, run: RunRecord, n_chains: int, block: int) -> None:
     root = zarr.open_group(path, mode="w", zarr_format=2)
     for (group, name), values in chain_variables(tree).items():
         dims, _, description = tree.groups[group][name]
-        made = root.require_group(group).create_array(
+        root.require_group(group).create_array(
             name, shape=(n_chains, *values.shape[1:]), dtype=values.dtype, compressors=None, fill_value=None,
             chunks=(min(block, n_chains), *(max(1, size) for size in values.shape[1:])),
+            attributes={"_ARRAY_DIMENSIONS": list(dims), "description": description},
         )  # fmt: skip
-        made.attrs.update({"_ARRAY_DIMENSIONS": list(dims), "description": description})
 
 
 def write(region: Region, run: RunRecord, first_chain: int) -> tuple[bytes, bool]:
