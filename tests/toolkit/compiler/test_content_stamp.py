@@ -1,5 +1,6 @@
 """Stamps of functions of scripts: functions that differ in one thing have different ones, and equal ones the same."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -95,7 +96,8 @@ def with_local(x):
     return y
 
 
-@njit(["float64(float64)"])
+# It compiles for every changed script, so without what Python itself would call.
+@njit(["float64(float64)"], no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def declared(x):
     return x + 1
 
@@ -229,6 +231,7 @@ def changed(what):
     return SCRIPT.replace(before, after)
 
 
+@functools.cache
 def stamps():
     """Of the script and of all changed ones, by what was changed."""
     return {what: content_stamp(made(changed(what) if what else SCRIPT)) for what in ("", *CHANGES)}
