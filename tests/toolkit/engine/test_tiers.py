@@ -198,7 +198,7 @@ def test_a_process_that_hangs_ends_with_the_run(soon, started, never_on_disk, mo
     else:
         monkeypatch.setattr(Compilation, "is_running", lambda self: os.kill(os.getpid(), signal.SIGINT) is None)
         with pytest.warns(toolkit.InterruptedWarning):
-            run = sample(case.problem, SGLD, n_steps=10**11, thin=10**9, seed=1, layout=TIERS)
+            run = sample(case.problem, SGLD, n_steps=10**9, thin=10**7, seed=1, layout=TIERS)
         assert run.interrupted
     (pid,) = started
     assert not is_alive(pid)
