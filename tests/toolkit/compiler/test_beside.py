@@ -12,7 +12,7 @@ from numba.core import event
 
 from targets import mixtures
 from toolkit import samplers
-from toolkit._compiler import beside
+from toolkit._compiler import beside, per_function
 from toolkit._compiler.beside import Beside, Wanted
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.other_process import OtherProcess
@@ -21,6 +21,8 @@ from toolkit._engine import cpu
 from toolkit._engine.job import make_job
 from toolkit._engine.starts import Keys
 from toolkit.boundaries.convex import everywhere_inside
+from toolkit.dynamics.metropolis import no_move
+from toolkit.tempering.interface import no_tempering
 
 THREE = """
 import sys, time
@@ -68,21 +70,45 @@ def wait_and_compile(part):
     return compiled_here(part)
 
 
-event.register("numba:compile", Counting())
 OtherProcess.__init__, beside.compiled, wait = begin_and_note, wait_and_compile, wait_for_all
 CHANGES
 parts = [Wanted(no_move, DYNAMICS), Wanted(everywhere_inside, DOMAIN), Wanted(no_tempering, TEMPER)][FIRST:]
-results = compile_parts(parts)
+with event.install_listener("numba:compile", Counting()):
+    results = compile_parts(parts)
 assert [result.py_func for result in results] == [part.function for part in parts]
 assert all(len(result.overloads) == 1 for result in results)
 assert not OtherProcess._running
 print(len(started), *sorted(names))
 """
 COMPILED = ["everywhere_inside", "no_move", "no_tempering"]
+ASSIGNED = [
+    *((beside, name) for name in ("PROGRAM", "compiled", "has_idle_core", "is_kept", "may_start_processes")),
+    *((OtherProcess, name) for name in ("__init__", "_running")),
+    (sys, "executable"),
+]
+
+
+@pytest.fixture
+def compiling_here(nothing_kept, monkeypatch, capfd):
+    """As ``compiling_three``, in this process, where nothing of the three is compiled yet."""
+    for owner, name in ASSIGNED:  # the script assigns to these; what they were is put back at the end of the test
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    monkeypatch.setitem(beside.compile_parts.__kwdefaults__, "may_start", True)
+    for part in (everywhere_inside, no_move, no_tempering):
+        monkeypatch.setattr(part, per_function.ATTRIBUTE, per_function.Results(part), raising=False)
+
+    def compiling(changes="", first=0):
+        exec(THREE.replace("CHANGES", changes).replace("FIRST", str(first)), {})
+        said, errors = capfd.readouterr()
+        assert errors == ""
+        number, *names = said.split()
+        return int(number), names
+
+    return compiling
 
 
 def compiling_three(cache, changes="", first=0):
-    """The number of other processes that are started, and the names of what is compiled in this one."""
+    """The number of other processes that are started, and the names of what is compiled in a new process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]), "NUMBA_CACHE_DIR": str(cache)}
     script = THREE.replace("CHANGES", changes).replace("FIRST", str(first))
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
@@ -113,15 +139,15 @@ def test_the_folder_of_the_cache_may_be_chosen_in_python(tmp_path):
     assert compiling_three(tmp_path, chosen) == (1, ["no_move"])
 
 
-def test_two_parts_are_not_worth_a_process(tmp_path):
-    assert compiling_three(tmp_path, first=1) == (0, COMPILED[::2])
+def test_two_parts_are_not_worth_a_process(compiling_here):
+    assert compiling_here(first=1) == (0, COMPILED[::2])
 
 
 @pytest.mark.parametrize(
     "program", ["raise SystemExit(1)", "print('begin 0', flush=True)", "print('begin 1', flush=True); print('begin')"]
 )
-def test_a_process_that_fails_leaves_its_parts_to_this_one(program, tmp_path):
-    assert compiling_three(tmp_path, f"beside.PROGRAM = {program!r}") == (1, COMPILED)
+def test_a_process_that_fails_leaves_its_parts_to_this_one(program, compiling_here):
+    assert compiling_here(f"beside.PROGRAM = {program!r}") == (1, COMPILED)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +162,8 @@ def test_a_process_that_fails_leaves_its_parts_to_this_one(program, tmp_path):
     ],
     ids=["no idle core", "a worker", "part of a run", "no cache", "another one runs", "no interpreter"],
 )
-def test_no_process_where_none_may_or_can_be_started(changes, tmp_path):
-    assert compiling_three(tmp_path, changes) == (0, COMPILED)
+def test_no_process_where_none_may_or_can_be_started(changes, compiling_here):
+    assert compiling_here(changes) == (0, COMPILED)
 
 
 def test_parts_of_a_run_on_a_cluster_start_none(monkeypatch):
