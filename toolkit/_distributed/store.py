@@ -74,7 +74,7 @@ def write(region: Region, run: RunRecord, first_chain: int) -> tuple[bytes, bool
     with _WRITING, zarr.config.set({"array.write_empty_chunks": True}):
         root = zarr.open_group(region.path, mode="r+", zarr_format=2)
         for (group, name), values in chain_variables(tree).items():
-            root[group][name][first_chain : first_chain + n_chains] = values
+            root[f"{group}/{name}"][first_chain : first_chain + n_chains] = values
     blocks = [block_digest(contents.arrays, slice(i, i + region.block)) for i in range(0, n_chains, region.block)]
     return b"".join(blocks), "posterior" in tree.groups
 
