@@ -121,7 +121,7 @@ def test_requests_are_unpickled_once_in_a_process():
 
 def test_a_scheduler_that_is_lost_keeps_what_was_done(monkeypatch):
     options = {"n_steps": 20_000, "thin": 10_000, "seed": 1}
-    with local_cluster(n_workers=1, processes=False) as client:
+    with local_cluster(n_workers=1) as client:
         after, n_done = distributed_run.PartsFolder.after, []
 
         def close(self, part, collection):
