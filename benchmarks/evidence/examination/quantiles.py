@@ -9,6 +9,7 @@ import numpy as np
 from scipy import optimize, special
 
 from targets import classics, mixtures
+from targets.truth.window import WindowTruth
 from toolkit import Target
 
 UPPER = (0.999, 0.9999, 0.99999, 1.0 - 1e-6, 1.0 - 1e-9)
@@ -76,7 +77,7 @@ def by_columns(
     """The same in the plane: columns at equal steps, on each a rule of order 3 on cells that the level cuts in two."""
     nodes, weights = np.polynomial.legendre.leggauss(3)
     nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
-    y = np.linspace(window[2], window[3], 1201)
+    y = np.linspace(window[2], window[3], cells + 1)
     width, height = (window[1] - window[0]) / columns, y[1] - y[0]
     total = np.zeros(2)
     for x in np.array_split(window[0] + width * (np.arange(columns) + 0.5), max(1, columns // 400)):
@@ -105,18 +106,16 @@ def by_columns(
 
 def about_the_lowest(target: Target, level: float) -> float:
     """∫ exp(−U) where U ≤ level, just above the lowest energies in the plane: ellipses by their Hessians."""
-    mass = 0.0
-    for x in target.truth.modes.centres:
-        for _ in range(30):
-            steps = 1e-5 * np.vstack([np.eye(2), -np.eye(2)])
-            slopes = target.evaluate(x + steps)[1]
-            hessian = (slopes[:2] - slopes[2:]) / 2e-5
-            hessian = 0.5 * (hessian + hessian.T)
-            x = x - np.linalg.solve(hessian, target.evaluate(x[None])[1][0])
-        lowest = at(target, x[None])[0]
-        if lowest < level:
-            mass += math.exp(-level) * 2.0 * np.pi * math.expm1(level - lowest) / math.sqrt(np.linalg.det(hessian))
-    return mass
+    truth = target.truth
+    x = truth.centres if isinstance(truth, WindowTruth) else truth.modes.centres  # there weights are dear
+    steps = 1e-5 * np.vstack([np.eye(2), -np.eye(2)])
+    for _ in range(30):
+        slopes = target.evaluate((x[:, None] + steps).reshape(-1, 2))[1].reshape(-1, 4, 2)
+        hessians = (slopes[:, :2] - slopes[:, 2:]) / 2e-5
+        hessians = 0.5 * (hessians + hessians.transpose(0, 2, 1))
+        x = x - np.linalg.solve(hessians, target.evaluate(x)[1][..., None])[..., 0]
+    rises = np.maximum(level - at(target, x), 0.0)
+    return math.exp(-level) * 2.0 * np.pi * math.fsum(np.expm1(rises) / np.sqrt(np.linalg.det(hessians)))
 
 
 def say(name: str, p: float, level: float, tails: Tails, seconds: float, *, how: str) -> float:
