@@ -185,7 +185,7 @@ def test_curved_walls_fill_it_in_short_strides(region):
 def second_moment(domain):
     """E x₁² of each of many chains of SGHMC without energy, at h = 0.04 and T = 3."""
     sampler = samplers.sghmc(0.04, friction=0.1, temperature=3.0, boundary=boundaries.reflect())
-    run = sample(Problem(flat(2), domain), sampler, n_steps=1_500, burn_in=100, n_chains=8_000, thin=2, seed=12)
+    run = sample(Problem(flat(2), domain), sampler, n_steps=1_500, burn_in=100, n_chains=4_000, thin=2, seed=12)
     return (run.draws[:, :, 0] ** 2).mean(axis=1)
 
 
