@@ -11,7 +11,7 @@ from scipy.stats import kstest, norm
 
 from targets.classics import coin_flip, dual_moon, egg_crate, gaussian_shells
 from targets.truth.running_integral import RunningIntegral
-from tests.support.oracles import RIGHT, WRONG, agrees, cells_p_value, energies_p_value, held
+from tests.support.oracles import RIGHT, WRONG, agrees, cells_p_values, energies_p_values, held
 from toolkit import boundaries, sample, samplers
 from toolkit.ladders import geometric_ladder
 
@@ -254,9 +254,10 @@ def test_mala_that_rejects_moves_over_the_walls_keeps_the_law(name, step):
         )  # fmt: skip
         return run.draws[:, 0]
 
-    assert energies_p_value(with_own_truth(problem), last(boundaries.reject())) > RIGHT
-    assert cells_p_value(problem.truth, last(boundaries.reject()), *EDGES[name]) > RIGHT
-    free = cells_p_value(problem.truth, last(boundaries.ignore()), *EDGES[name])
+    kept = last(boundaries.reject())
+    assert energies_p_values(with_own_truth(problem), kept)[0] > RIGHT
+    walled, free = cells_p_values(problem.truth, EDGES[name], kept, last(boundaries.ignore()))
+    assert walled > RIGHT
     assert free < WRONG if problem is FEW else free > RIGHT
 
 
