@@ -6,6 +6,7 @@ counts points of r2SGLD outside the flower, by the flower's own formula r ≤ 2 
 polygons; points within 10⁻⁵ of the curve, where polygon and curve may differ, are judged by the polygon's distance.
 """
 
+import functools
 import time
 
 import numpy as np
@@ -39,12 +40,19 @@ def cells(points, region, quantiles):
     return band * 8 + sector
 
 
-def uniformity(points, region):
-    """χ² p-value that ``points`` (n, dim) are uniform in the region."""
-    uniform = region.uniform_draws(4 * len(points), seed=99)
+@functools.lru_cache(maxsize=1)
+def uniform_cells(region, n):
+    """Quantiles of the distance to the edge of ``n`` fresh uniform points, and the cells that the points are in."""
+    uniform = region.uniform_draws(n, seed=99)
     shares = np.concatenate([[0.01, 0.02, 0.04], np.linspace(0.1, 0.9, 9)])
     quantiles = np.quantile(region.distance(uniform), shares)
-    return float(pvalue(cells(points, region, quantiles), cells(uniform, region, quantiles)))
+    return quantiles, cells(uniform, region, quantiles)
+
+
+def uniformity(points, region):
+    """χ² p-value that ``points`` (n, dim) are uniform in the region."""
+    quantiles, fresh = uniform_cells(region, 4 * len(points))
+    return float(pvalue(cells(points, region, quantiles), fresh))
 
 
 def walk(region, *, clamped=False, n_chains=50_000, n_steps=50, seed=31):
