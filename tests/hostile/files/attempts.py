@@ -22,7 +22,7 @@ ATTACKS: list[Attack] = [
 ]
 ROOM = 2 << 30  # bytes of address space for what a file asks for
 MOST = 1 << 30  # bytes of memory that a refusal may take on its way
-BATCH = 40  # files that are on the disk at a time
+BATCH = 120  # files that are on the disk at a time
 
 
 class Outcome(NamedTuple):
@@ -40,8 +40,9 @@ class Outcome(NamedTuple):
 
 
 def attempts(folder: Path, attacks: Sequence[Attack]) -> list[Outcome]:
-    """The outcome of each attack; files are made in ``folder`` and removed."""
-    make_base(folder / BASE)
+    """The outcome of each attack; files are made in ``folder``, beside the good ones, and removed."""
+    if not (folder / BASE).exists():
+        make_base(folder / BASE)
     outcomes = []
     for first in range(0, len(attacks), BATCH):
         outcomes += batch(folder, attacks[first : first + BATCH])
