@@ -1,6 +1,7 @@
 """What depends on where the packages lie does not depend on how deep their files lie in them."""
 
 import importlib.metadata
+import json
 import shutil
 import subprocess
 import sys
@@ -107,22 +108,54 @@ def test_an_extra_is_installed_from_where_the_package_came(record, expected, tmp
     assert how_to_install("io") == expected
 
 
-@pytest.mark.parametrize(
-    ("needed", "command"),
-    [
+HIDDEN = [
+    (needed, command, kind)
+    for needed, command in (
         ("targets", "import sysid"),
         ("targets", "import figures"),
         ("sysid", "import figures"),
         ("figures", "import toolkit; toolkit.Run.plot(None)"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_file_of_the_users_that_hides_a_package_is_named(needed, command, kind, tmp_path):
+    )
+    for kind in ("file", "folder")
+]
+# Every command finds the packages anew; only what they need themselves, as Numba, stays imported.
+COMMANDS = """
+import json
+import sys
+
+before = list(sys.path)
+for first, command in json.loads(sys.argv[1]):
+    sys.path[:] = [*first, *before]
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("toolkit", "targets", "sysid", "figures")]:
+        del sys.modules[name]
+    try:
+        exec(command)
+    except Exception as error:
+        print(json.dumps(f"{type(error).__name__}: {error}"))
+    else:
+        print(json.dumps("none"))
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """Of every file that hides a package: the file, and what a process says."""
+    hiding, asked = {}, []
+    for needed, command, kind in HIDDEN:
+        folder = tmp_path_factory.mktemp("hiding")
+        file = folder / f"{needed}.py" if kind == "file" else folder / needed / "__init__.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+        hiding[needed, command, kind] = file
+        asked.append(([str(folder), str(ROOT)], command))
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(asked)], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return {case: (hiding[case], json.loads(line)) for case, line in zip(HIDDEN, done.stdout.splitlines(), strict=True)}
+
+
+@pytest.mark.parametrize(("needed", "command", "kind"), HIDDEN)
+def test_a_file_of_the_users_that_hides_a_package_is_named(needed, command, kind, said):
     """Its folder comes first, as a script's own does."""
-    hiding = tmp_path / f"{needed}.py" if kind == "file" else tmp_path / needed / "__init__.py"
-    hiding.parent.mkdir(exist_ok=True)
-    hiding.write_text("")
-    start = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; {command}"
-    done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False)
-    said = done.stderr.splitlines()[-1]
-    assert f"needs the package {needed} of manymodes, but Python finds another one first, {hiding}" in said
+    hiding, error = said[needed, command, kind]
+    assert f"needs the package {needed} of manymodes, but Python finds another one first, {hiding}" in error
