@@ -65,18 +65,26 @@ METHODS = ("bulk", "tail", "mean")
 AT_ONCE = 2**22  # numbers transformed at a time
 
 
-def autocovariance(values: Array, *, centred: bool = True) -> Array:
+def autocovariance(values: Array) -> Array:
     """Sums over t of x_t x_{t+lag} / n, (chain, draw) → mean over chains, (draw,); centred at each chain's mean."""
     chains, n = values.shape
     size = scipy.fft.next_fast_len(2 * n, real=True)
     power = np.zeros(size // 2 + 1)
     for start in range(0, chains, max(1, AT_ONCE // size)):
         part = values[start : start + max(1, AT_ONCE // size)]
-        if centred:
-            part = part - part.mean(axis=1, keepdims=True)
+        part = part - part.mean(axis=1, keepdims=True)
         spectrum = scipy.fft.rfft(part, n=size, axis=1)
         power += (spectrum.real**2 + spectrum.imag**2).sum(axis=0)
     return np.asarray(scipy.fft.irfft(power, n=size, overwrite_x=True)[:n] / (n * chains))
+
+
+def autocovariances(values: Array) -> Array:
+    """The same of each row by itself, (row, draw) → (row, draw), and about 0."""
+    n = values.shape[1]
+    size = scipy.fft.next_fast_len(2 * n, real=True)
+    spectrum = scipy.fft.rfft(values, n=size, axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
+    return np.asarray(scipy.fft.irfft(power, n=size, axis=1, overwrite_x=True)[:, :n] / n)
 
 
 def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:
@@ -261,11 +269,14 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
             raise ValueError(f"variance must be > 0, got {spreads.min()}")
     result = np.full((chains, dim), np.nan)
     shares = 1.0 - np.arange(n) / n
-    for chain, d in np.argwhere(spreads > 0.0):
-        tapered = autocovariance(deviations[chain : chain + 1, :, d], centred=False) / spreads[chain, d]
-        small = np.flatnonzero(tapered < cutoff * shares)
-        end = max(1, int(small[0])) if small.size else n
-        result[chain, d] = min(n / (1.0 + 2.0 * tapered[1:end].sum()), n)
+    moving = np.argwhere(spreads > 0.0)
+    for start in range(0, len(moving), max(1, AT_ONCE // n)):
+        chain, d = moving[start : start + max(1, AT_ONCE // n)].T
+        tapered = autocovariances(deviations[chain, :, d]) / spreads[chain, d, None]
+        is_small = tapered < cutoff * shares
+        ends = np.where(is_small.any(axis=1), np.maximum(1, is_small.argmax(axis=1)), n)
+        sums = np.array([row[1:end].sum() for row, end in zip(tapered, ends, strict=True)])
+        result[chain, d] = np.minimum(n / (1.0 + 2.0 * sums), n)
     return result
 
 

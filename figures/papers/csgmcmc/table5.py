@@ -36,7 +36,7 @@ from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.scripts.statistics import means_and_errors
 from targets import datasets, posteriors
-from targets.posteriors.logistic_truth import LogisticTruth, importance_moments
+from targets.posteriors.logistic_truth import PROPOSALS, LogisticTruth, importance_moments
 from toolkit import Target, samplers, schedules
 from toolkit.diagnostics import ess_by_cutoff
 from toolkit.samplers import Sampler
@@ -90,13 +90,14 @@ def methods(overdamped: float, underdamped: float, n_steps: int) -> tuple[Sample
 def measure(study: Study) -> dict[str, Any]:
     """Medians over coordinates, (data, variant, run, chain): ESS, the same over all lags, E (x − μ)² / σ²."""
     n_steps, n_chains = study.size(10_000, 1_000), study.size(16, 8)
+    n_points = study.size(PROPOSALS, 2**12)
     results = np.empty((3, len(DATA), len(VARIANTS), len(RUNS), n_chains))
     for i, (name, load, overdamped, underdamped) in enumerate(DATA):
         for j, (variant, batch, standardise) in enumerate(VARIANTS):
             data = load(standardise=standardise)
             n_data = len(data.labels)
             problem = posteriors.logistic_regression(data.features, data.labels, batch_size=batch, name=data.name)
-            mean, variance = moments(problem, standardise)
+            mean, variance = moments(problem, standardise, n_points)
             for k, sampler in enumerate(methods(overdamped / n_data, underdamped / n_data, n_steps)):
                 draws = study.sample(
                     f"{name}, {variant}, {RUNS[k]}", problem, sampler, n_steps=n_steps, burn_in=n_steps // 2,
@@ -111,13 +112,13 @@ def measure(study: Study) -> dict[str, Any]:
     return {"ess": results[0], "ess_over_all_lags": results[1], "spread": results[2], "draws": n_steps // 2}
 
 
-def moments(problem: Target, standardised: bool) -> tuple[Array, Array]:
+def moments(problem: Target, standardised: bool, n_points: int) -> tuple[Array, Array]:
     """Mean and variance of the posterior: of the stored HMC run, of raw columns by importance sampling."""
     truth = problem.truth
     assert isinstance(truth, LogisticTruth)
     if standardised:
         return truth.mean, np.diag(truth.covariance)
-    return importance_moments(truth.target, *truth.mode_and_hessian)[:2]
+    return importance_moments(truth.target, *truth.mode_and_hessian, n=n_points)[:2]
 
 
 def ess_over_all_lags(draws: Array, mean: Array, variance: Array) -> Array:
