@@ -70,14 +70,15 @@ def measure(study: Study) -> dict[str, Any]:
     """
     part = digits.classes(digits.split(*digits.digits()), digits.KNOWN)
     n_data, n_steps = len(part.labels), study.size(6_000, 200)
-    times, n_iterations = study.size((TIMES, 300), (2, 20))
+    times, n_iterations = study.size((TIMES, 300), (2, 10))
+    n_chains = study.size(CHAINS, 2)
     ratio = PRINTED_DATA / n_data
     target = posteriors.network(part.features, part.labels, hidden=digits.HIDDEN, prior=(DECAY / ratio) ** -0.5)
     found: dict[str, Any] = {"energies": [], "minima": [], "barriers": [], "apart": []}
     for name, sampler in zip(NAMES, methods(ratio, n_steps), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContourWarning)  # of θ that does not settle: see above
-            run = study.sample(name, target, sampler, n_steps=n_steps, n_chains=CHAINS, burn_in=n_steps // 2,
+            run = study.sample(name, target, sampler, n_steps=n_steps, n_chains=n_chains, burn_in=n_steps // 2,
                                thin=n_steps // 2 // times, trace_every=n_steps // 200)  # fmt: skip
         assert run.trace is not None
         found["energies"].append(run.trace.fields["energy"][:, 0] / n_data)
