@@ -1,5 +1,7 @@
 """A target inside a shape: its truth against independent quadrature, Shapely and χ²."""
 
+import functools
+
 import numpy as np
 import pytest
 import shapely
@@ -9,7 +11,12 @@ from targets import constrained, domains, mixtures, shapes
 
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
 COSINE = mixtures.cosine25()
-INSIDE = {name: constrained(COSINE, shape) for name, shape in SHAPES.items()}  # each with one truth for all tests
+
+
+@functools.cache
+def inside(name):
+    """The target in a shape, with one truth for all tests."""
+    return constrained(COSINE, SHAPES[name])
 
 
 def polar_integral(target):
@@ -24,7 +31,7 @@ def polar_integral(target):
 
 
 def test_normaliser_of_the_flower():
-    problem = INSIDE["flower"]
+    problem = inside("flower")
     assert np.exp(problem.truth.log_normaliser) == pytest.approx(polar_integral(problem.target), rel=1e-6)
 
 
@@ -33,7 +40,7 @@ def test_normaliser_of_the_flower():
 @pytest.mark.parametrize("name", SHAPES)
 def test_cell_masses_against_shapely(name):
     """Cells cut by the edge, by Shapely's intersection and triangles and a quadrature of another kind."""
-    problem = INSIDE[name]
+    problem = inside(name)
     edges = np.linspace(-2.5, 2.5, 11)
     masses = problem.truth.cell_masses(edges, edges)
     polygon = shapely.Polygon(SHAPES[name].rings[0])
@@ -73,7 +80,7 @@ def triangle_integral(target, corners, depth=4):
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_masses_sum_to_one_on_any_grid(name):
-    problem = INSIDE[name]
+    problem = inside(name)
     for n in (3, 40):
         masses = problem.truth.cell_masses(np.linspace(-3.5, 3.5, n + 1), np.linspace(-4, 4, n + 4))
         assert masses.sum() == pytest.approx(1.0, abs=1e-9)
@@ -86,15 +93,15 @@ def test_masses_sum_to_one_on_any_grid(name):
 def test_holes_are_left_out():
     hole = shapes.flower(radius=1.0).rings[0]
     ring = shapes.polygon_of("ring", shapes.flower().rings[0], holes=[hole])
-    inside = (INSIDE["flower"], constrained(COSINE, shapes.polygon_of("hole", hole)), constrained(COSINE, ring))
-    whole, inner, rest = (np.exp(problem.truth.log_normaliser) for problem in inside)
+    parts = (inside("flower"), constrained(COSINE, shapes.polygon_of("hole", hole)), constrained(COSINE, ring))
+    whole, inner, rest = (np.exp(problem.truth.log_normaliser) for problem in parts)
     assert rest == pytest.approx(whole - inner, rel=1e-9)
 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_independent_draws(name):
-    problem = INSIDE[name]
+    problem = inside(name)
     n = 100_000
     draws = problem.truth.independent_draws(n, seed=61)
     assert draws.shape == (n, 2)
@@ -112,8 +119,8 @@ def test_independent_draws(name):
 @pytest.mark.cases(0)
 def test_a_domain_much_larger_than_the_target():
     """All but everything is inside a large octagon, and the grid is refined until it says so."""
-    inside = constrained(COSINE, shapes.polygon(radius=12.0)).truth.log_normaliser
-    assert inside == pytest.approx(COSINE.truth.log_normaliser, abs=1e-6)
+    large = constrained(COSINE, shapes.polygon(radius=12.0)).truth.log_normaliser
+    assert large == pytest.approx(COSINE.truth.log_normaliser, abs=1e-6)
 
 
 @pytest.mark.cases(0)
@@ -131,7 +138,7 @@ def test_draws_of_a_target_that_is_elsewhere_end_with_an_error():
 
 
 def test_points_that_are_nowhere_are_not_inside():
-    problem = INSIDE["flower"]
+    problem = inside("flower")
     points = [[0, 0], [np.nan, 0], [np.inf, 0], [1e16, 3e16], [-1e300, 1e300]]
     assert problem.contains(points).tolist() == [True, False, False, False, False]
     assert (shapes.flower().distance([[1e16, 3e16], [1e20, 0]]) < 0).all()
@@ -141,7 +148,7 @@ def test_points_that_are_nowhere_are_not_inside():
 
 def test_cells_of_any_size():
     """Cells far larger than the domain, cells beside it, and a grid that misses it."""
-    truth = INSIDE["flower"].truth
+    truth = inside("flower").truth
     huge = truth.cell_masses([-1000, 0, 1000], [-1000, 0, 1000])
     np.testing.assert_allclose(huge, truth.cell_masses([-3, 0, 3], [-3, 0, 3]), rtol=1e-9)
     assert truth.cell_masses([5, 6, 7], [0, 1]).tolist() == [[0.0], [0.0]]
@@ -151,7 +158,7 @@ def test_cells_of_any_size():
 
 
 def test_neighbouring_seeds_share_no_draw():
-    truth = INSIDE["flower"].truth
+    truth = inside("flower").truth
     first, second = (set(truth.independent_draws(20_000, seed=s)[:, 0].tolist()) for s in (0, 1))
     assert len(first) == 20_000
     assert not first & second
