@@ -20,12 +20,7 @@ SHARES = np.array([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98])
 
 @functools.cache
 def draws_of(name):
-    return TARGETS[name].truth.independent_draws(count_of(name), seed=91)
-
-
-def count_of(name):
-    """N, or fewer where the truth's own errors are larger than those of draws."""
-    return N // 4 if name.startswith("logistic") else N
+    return TARGETS[name].truth.independent_draws(N, seed=91)
 
 
 @functools.cache
@@ -118,9 +113,9 @@ def test_truth_against_a_trapezoidal_sum(name):
 @pytest.mark.slow_cases("logistic_regression, Heart")
 @pytest.mark.parametrize("name", TARGETS)
 def test_moments_of_exact_draws(name):
-    truth, draws, n = TARGETS[name].truth, draws_of(name), count_of(name)
-    assert draws.shape == (n, TARGETS[name].dim)
-    np.testing.assert_array_equal(draws[:5], truth.independent_draws(n, seed=91)[:5])
+    truth, draws = TARGETS[name].truth, draws_of(name)
+    assert draws.shape == (N, TARGETS[name].dim)
+    np.testing.assert_array_equal(draws[:5], truth.independent_draws(N, seed=91)[:5])
     if not np.isfinite(truth.covariance).all():
         return
     for d, column in enumerate(draws.T):
@@ -133,15 +128,15 @@ def test_moments_of_exact_draws(name):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_exact_draws_against_cells(name):
-    truth, draws, n = TARGETS[name].truth, draws_of(name), count_of(name)
+    truth, draws = TARGETS[name].truth, draws_of(name)
     if truth.accuracy < 1e-4:
         right, wrong = cell_pvalues(TARGETS[name], draws)
         assert right > 1e-4
         assert wrong < 1e-12
         return
     edges = np.linspace(*np.quantile(draws[:, :2], [0.001, 0.999], axis=0), 6).T
-    masses, shares = truth.cell_masses(*edges), np.histogramdd(draws[:, :2], edges)[0] / n
-    errors = SIGMAS * np.sqrt(masses / n) + truth.accuracy
+    masses, shares = truth.cell_masses(*edges), np.histogramdd(draws[:, :2], edges)[0] / N
+    errors = SIGMAS * np.sqrt(masses / N) + truth.accuracy
     assert (np.abs(shares - masses) < errors).all()
     assert (np.abs(np.roll(shares, 1) - masses) > errors).any()
 
@@ -150,22 +145,22 @@ def test_exact_draws_against_cells(name):
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_energy_quantiles_against_exact_draws(name):
-    target, n = TARGETS[name], count_of(name)
+    target = TARGETS[name]
     energy = np.sort(target.evaluate(draws_of(name))[0])
     levels = target.truth.energy_quantiles(SHARES)
     assert levels.shape == SHARES.shape
     assert target.truth.energy_quantiles(0.5) == pytest.approx(levels[3])
-    errors = np.sqrt(SHARES * (1.0 - SHARES) * (1.0 / n + 1e-6)) + (1e-4 + target.truth.accuracy) / SIGMAS
-    off = np.abs(np.searchsorted(energy, levels) / n - SHARES) / errors
+    errors = np.sqrt(SHARES * (1.0 - SHARES) * (1.0 / N + 1e-6)) + (1e-4 + target.truth.accuracy) / SIGMAS
+    off = np.abs(np.searchsorted(energy, levels) / N - SHARES) / errors
     assert off.max() < SIGMAS
     wrong = target.truth.energy_quantiles(np.minimum(SHARES + 0.019 + 2.0 * target.truth.accuracy, 0.999))
-    assert (np.abs(np.searchsorted(energy, wrong) / n - SHARES) / errors).max() > SIGMAS
+    assert (np.abs(np.searchsorted(energy, wrong) / N - SHARES) / errors).max() > SIGMAS
 
 
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_memberships_mean_is_the_weights_of_the_modes(name):
-    n = 20_000 if len(TARGETS[name].truth.modes.weights) > 100 else count_of(name)
+    n = 20_000 if len(TARGETS[name].truth.modes.weights) > 100 else N
     truth, draws = TARGETS[name].truth, draws_of(name)[:n]
     memberships = truth.memberships(draws)
     assert memberships.shape == (n, len(truth.modes.weights))

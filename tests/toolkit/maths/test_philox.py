@@ -1,4 +1,4 @@
-"""The random numbers: published known answers, open uniforms, moments, KS and independence at 4 · 10⁶ draws."""
+"""The random numbers: published known answers, open uniforms, moments, KS and independence at 10⁷ draws."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit.maths import philox
 
-N = 4_000_000
+N = 10_000_000
 NAMES = signatures.NAMES
 
 
