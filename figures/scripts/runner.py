@@ -148,15 +148,21 @@ def produce(
     """
     out = folder_of(out, quick)
     study = Study(quick=quick, seed=found.module.SEED if seed is None else seed, backend=backend)
+    measured, reused = measure_or_read(found, study, out, fresh=fresh)
+    return Product(found, measured, draw_and_save(found, measured.data, out, quick=quick), reused)
+
+
+def measure_or_read(found: Script, study: Study, out: Path, *, fresh: bool = False) -> tuple[Measured, bool]:
+    """What ``found`` measures, kept in ``out``, and whether it was read back from there. fresh: measure in any case."""
     path, key = out / "data" / f"{found.name}.npz", found.key(study)
     measured = None if fresh else cached_data.load(path, key)
-    reused = measured is not None
-    if measured is None:
-        started = time.perf_counter()
-        data = as_data(found.module.measure(study))
-        measured = Measured(data, study.records, time.perf_counter() - started)
-        cached_data.store(path, key, measured)
-    return Product(found, measured, draw_and_save(found, measured.data, out, quick=quick), reused)
+    if measured is not None:
+        return measured, True
+    started = time.perf_counter()
+    data = as_data(found.module.measure(study))
+    measured = Measured(data, study.records, time.perf_counter() - started)
+    cached_data.store(path, key, measured)
+    return measured, False
 
 
 def produce_in_words(name: str, **asked: Any) -> str:

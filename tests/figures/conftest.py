@@ -1,24 +1,35 @@
-"""Figures are drawn once for all tests of them."""
+"""Figures are measured once for all tests of them, and drawn once for those that look at files."""
 
+import functools
 import os
 
 import pytest
 
 
+class SmallProduct:
+    """A script and what its small version measures; its files are drawn when they are first asked for."""
+
+    def __init__(self, name, out):
+        from figures import Study, script
+        from figures.scripts.runner import measure_or_read
+
+        self.script, self.out = script(name), out
+        self.measured, _ = measure_or_read(self.script, Study(quick=True, seed=self.script.module.SEED), out)
+
+    @functools.cached_property
+    def paths(self):
+        """The picture and the table."""
+        from figures.scripts.runner import draw_and_save
+
+        return draw_and_save(self.script, self.measured.data, self.out, quick=True)
+
+
 @pytest.fixture(scope="session")
 def produced(tmp_path_factory):
-    """A script's name → its product, small, drawn once by this worker of data that any worker has measured."""
-    from figures import produce, script
-
-    out, products = tmp_path_factory.mktemp("figures"), {}
+    """A script's name → its small product, of data that any worker has measured."""
+    out = tmp_path_factory.mktemp("figures")
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = tmp_path_factory.getbasetemp().parent / "figures_data"
         shared.mkdir(exist_ok=True)
         (out / "data").symlink_to(shared, target_is_directory=True)
-
-    def product(name):
-        if name not in products:
-            products[name] = produce(script(name), out=out, quick=True)
-        return products[name]
-
-    return product
+    return functools.cache(functools.partial(SmallProduct, out=out))

@@ -47,6 +47,8 @@ def test_each_script_says_what_it_shows_and_keeps_its_data_small(produced, name)
     assert product.script.differs.endswith(".") or product.script.paper == "gallery"
     assert sum(array.nbytes for array in product.measured.data.values()) < 5e6
     product.script.compare(product.measured.data)
+    assert [path.name for path in product.paths] == [f"{name}.png", f"{name}.csv"]
+    assert all(path.stat().st_size > 100 for path in product.paths)
 
 
 def test_primitives_take_runs_or_arrays():
