@@ -82,15 +82,19 @@ def distance(mean, precision):
     return (mean - TRUTH) @ precision @ (mean - TRUTH)
 
 
-TIMES_OF = {"even": TIMES, "uneven": np.sort(np.random.default_rng(5).uniform(0.0, 15.0, 120))}
+UNEVEN = np.sort(np.random.default_rng(5).uniform(0.0, 15.0, 120))
+
+
+@functools.cache
+def path_of(kind):
+    """Times and the path without noise."""
+    return (TIMES, CLEAN) if kind == "even" else (UNEVEN, hunt(UNEVEN))
 
 
 @functools.cache
 def fitted(seed, kind):
-    """Mean and precision of noisy data; two tests ask for the same ones."""
-    times = TIMES_OF["even" if kind == "even" else "uneven"]
-    series = noisy(seed, times, hunt(times), 0.4 if kind == "missing" else 0.0)
-    return weak().prepare(series, PREY).quadratic[:2]
+    """The fit of noisy data; three tests ask for the same ones."""
+    return weak().fit([noisy(seed, *path_of(kind), 0.4 if kind == "missing" else 0.0)], PREY)
 
 
 @pytest.mark.slow_cases("uneven")
@@ -99,7 +103,8 @@ def fitted(seed, kind):
 )
 def test_precision_is_that_of_the_spread_over_noise(kind, draws):
     """Squared distances are χ² of 4 degrees each; their sum leaves this range once in 10⁴."""
-    total = sum(distance(*fitted(seed, kind)) for seed in range(draws))
+    fits = [fitted(seed, kind) for seed in range(draws)]
+    total = sum(distance(fit.parameters, fit.precision) for fit in fits)
     low, high = stats.chi2(4 * draws).ppf([5e-5, 1.0 - 5e-5])
     assert low < total < high
     assert total * 2.0 > high  # precision taken 2 times too large
@@ -116,7 +121,7 @@ def terms_at_noisy_states(series):
 
 
 def test_noise_in_the_terms_leaves_no_bias():
-    ours = np.array([fitted(seed, "even")[0] for seed in range(80)])
+    ours = np.array([fitted(seed, "even").parameters for seed in range(80)])
     spoilt = np.array([terms_at_noisy_states(noisy(seed)) for seed in range(80)])
     scores = [np.abs(x.mean(axis=0) - TRUTH) / (x.std(axis=0, ddof=1) / np.sqrt(80)) for x in (ours, spoilt)]
     limit = stats.t(79).isf(1e-4 / 8)
@@ -306,11 +311,11 @@ def test_states_of_a_path_have_the_covariance_of_its_least_squares(sample):
 
 def test_states_of_a_path_hold_the_truth():
     """Ends of predators' and prey's path over 40 draws of the noise: squared distances are χ² of two degrees."""
-    model, squares = as_model(PREY), []
+    squares = []
     for seed in range(40):
-        fit = weak().fit([noisy(seed)], model)
+        fit = fitted(seed, "even")
         for sample in (0, -1):
-            state = state_of_path(fit, model, 0, sample)
+            state = state_of_path(fit, PREY, 0, sample)
             covariance = state.root @ state.root.T + state.slopes @ np.linalg.inv(fit.precision) @ state.slopes.T
             apart = CLEAN[sample] - state.state
             squares.append(apart @ np.linalg.solve(covariance, apart))
