@@ -229,6 +229,8 @@ def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
 
     Raises TypeError where they are no array or have a unit, ValueError where an entry is masked.
     """
+    if type(values) is np.ndarray and values.dtype.kind != "O":
+        return values
     try:
         if is_endless(values):
             raise TypeError("it goes on beyond its length")
