@@ -67,7 +67,7 @@ def fix_layout(figure: Figure) -> None:
     if plt.rcParams["savefig.dpi"] != "figure":
         figure.set_dpi(plt.rcParams["savefig.dpi"])
     layout = figure.get_layout_engine()
-    if layout is not None:
+    if layout is not None and figure.axes:
         layout.execute(figure)
     figure.set_layout_engine("none")
     parts: list[Any] = list(figure.subfigs)
