@@ -306,7 +306,7 @@ DOORS = [
     Door("sysid sparse_posterior",
          lambda s: sparsity.sparse_posterior(PREPARED, PRIOR, sweeps=10, seed=s).draws),
     Door("sysid inclusion_probabilities",
-         lambda s: [*sparsity.inclusion_probabilities(PREPARED, PRIOR, sweeps=100, seed=s).values()]),
+         lambda s: [*sparsity.inclusion_probabilities(PREPARED, PRIOR, sweeps=40, seed=s).values()]),
     Door("sysid largest_lyapunov",
          lambda s: sysid.largest_lyapunov(SYSTEM, time=0.1, burn_in=0.0, interval=0.1, n_paths=2, seed=s).value),
     *(Door("truth independent_draws", partial(lambda truth, s: truth.independent_draws(1, seed=s), target.truth))
