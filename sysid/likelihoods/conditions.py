@@ -59,7 +59,8 @@ def by_windows(values: Array, weights: Array, ends: Array | None = None) -> Arra
     ends: values (nodes, …) where a window ends, if they jump from one window to the next.
     """
     stacked = np.stack([values[:-1:2], values[1::2], (values if ends is None else ends)[2::2]])
-    return np.asarray(np.moveaxis(np.tensordot(weights, stacked, axes=1), 0, 1))
+    summed = np.dot(weights, stacked.reshape(3, -1))
+    return np.asarray(summed.reshape(2, *stacked.shape[1:]).swapaxes(0, 1))
 
 
 def integrals(grid: Grid, values: Array, ends: Array | None = None) -> Array:
@@ -96,8 +97,8 @@ def solve_path_step(
     )
     if info > 0:
         raise np.linalg.LinAlgError("singular matrix")
-    by_turns = np.append(solution, np.zeros((dim, columns)), axis=0).reshape(2 * nodes, dim, columns)
-    return by_turns[::2], by_turns[1:-1:2].reshape(targets.shape)
+    by_turns = np.ascontiguousarray(solution).reshape(2 * nodes - 1, dim, columns)
+    return by_turns[::2], by_turns[1::2].reshape(targets.shape)
 
 
 @kernel
