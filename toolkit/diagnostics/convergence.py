@@ -79,7 +79,7 @@ def autocovariance(values: Array) -> Array:
 
 
 def autocovariances(values: Array) -> Array:
-    """The same of each row by itself, (row, draw) → (row, draw), and about 0."""
+    """As ``autocovariance``, but of each row by itself and about 0: (row, draw) → (row, draw)."""
     n = values.shape[1]
     size = scipy.fft.next_fast_len(2 * n, real=True)
     spectrum = scipy.fft.rfft(values, n=size, axis=1)
