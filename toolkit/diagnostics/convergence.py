@@ -73,8 +73,7 @@ def autocovariance(values: Array) -> Array:
     for start in range(0, chains, max(1, AT_ONCE // size)):
         part = values[start : start + max(1, AT_ONCE // size)]
         part = part - part.mean(axis=1, keepdims=True)
-        spectrum = scipy.fft.rfft(part, n=size, axis=1)
-        power += (spectrum.real**2 + spectrum.imag**2).sum(axis=0)
+        power += power_spectra(part, size).sum(axis=0)
     return np.asarray(scipy.fft.irfft(power, n=size, overwrite_x=True)[:n] / (n * chains))
 
 
@@ -82,9 +81,14 @@ def autocovariances(values: Array) -> Array:
     """As ``autocovariance``, but of each row by itself and about 0: (row, draw) → (row, draw)."""
     n = values.shape[1]
     size = scipy.fft.next_fast_len(2 * n, real=True)
-    spectrum = scipy.fft.rfft(values, n=size, axis=1)
-    power = spectrum.real**2 + spectrum.imag**2
+    power = power_spectra(values, size)
     return np.asarray(scipy.fft.irfft(power, n=size, axis=1, overwrite_x=True)[:, :n] / n)
+
+
+def power_spectra(values: Array, size: int) -> Array:
+    """Squared moduli of the Fourier transform of each row, filled with zeros up to ``size``."""
+    spectrum = scipy.fft.rfft(values, n=size, axis=1)
+    return np.asarray(spectrum.real**2 + spectrum.imag**2)
 
 
 def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:

@@ -149,20 +149,18 @@ def log_ratio(one, many):
 def test_the_variance_of_theta_is_that_of_all_replicas(monkeypatch):
     """8 replicas in 4 groups against 8 in one: the ratio is 1 to 10 % and 4.5 standard errors; about 4 where wrong."""
     sampler = samplers.icsgld(0.1, n_replicas=8, partition=CELLS, decay=step_decay(cap=1.0))
-    n_steps = 6_000
-    start = np.random.default_rng(1).standard_normal((500, 8, 1))
+    n_chains, n_steps = 500, 6_000
+    start = np.random.default_rng(1).standard_normal((n_chains, 8, 1))
+    arguments = {"n_steps": n_steps, "burn_in": n_steps - 1}
+    whole = spread_of(sample(NORMAL, sampler, seed=1, n_chains=n_chains, init=start, **arguments).theta)
 
-    def spread_in(n_groups, n_chains=len(start)):
-        arguments = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": n_steps - 1, "init": start[:n_chains]}
-        if n_groups == 1:
-            return spread_of(sample(NORMAL, sampler, seed=1, **arguments).theta)
-        run = sample_in_rounds(NORMAL, sampler, n_groups=n_groups, steps_per_round=50, seed=2, **arguments)
-        return spread_of(run.theta)
+    def in_groups(n_chains):
+        grouped = {"n_groups": 4, "steps_per_round": 50, "seed": 2, "n_chains": n_chains, "init": start[:n_chains]}
+        return spread_of(sample_in_rounds(NORMAL, sampler, **grouped, **arguments).theta)
 
-    whole = spread_in(1)
-    found, error = log_ratio(spread_in(4), whole)
+    found, error = log_ratio(in_groups(n_chains), whole)
     assert abs(found) < SIGMAS * error + 0.1
     for wrong in (summed, first_alone):
         monkeypatch.setattr(rounds, "averaged", wrong)
-        found, error = log_ratio(spread_in(4, n_chains=100), whole)  # few are enough to tell
+        found, error = log_ratio(in_groups(100), whole)  # few are enough to tell
         assert found > SIGMAS * error + 0.1
