@@ -73,11 +73,15 @@ class Mixtures(NamedTuple):
 class Groups(NamedTuple):
     """Coefficients that share an inclusion rate, and their mixtures' log weights with that rate left out.
 
-    members: (q,) booleans of each group. log_shares: (q, parts), of each part among those of its coefficient that mean
-    the same, presence or absence.
+    sizes: how many coefficients each group has. mixed: (n,) places of those in any group. group_of: (n,) the group of
+    each. rates: (n, parts), 2 × the group, + 1 where a part means presence. log_shares: (n, parts), of each part among
+    those of its coefficient that mean the same, presence or absence.
     """
 
-    members: tuple[Bools, ...]
+    sizes: list[int]
+    mixed: Integers
+    group_of: Integers
+    rates: Integers
     log_shares: Array
 
 
@@ -115,31 +119,45 @@ def update_coefficients(likelihood, variances, state):
     q = mean.shape[0]
     for k in range(q):
         scale[k] = 1.0 / math.sqrt(precision[k, k] + 1.0 / variances[k, component[k]])
-    for i in range(q):  # the Cholesky factor in cov
-        for j in range(i + 1):
-            total = 1.0 if i == j else precision[i, j] * scale[i] * scale[j]
-            for k in range(j):
-                total -= cov[i, k] * cov[j, k]
-            cov[i, j] = math.sqrt(max(total, MIN_FACTOR)) if i == j else total / cov[j, j]
-    for j in range(q):
-        for i in range(j):
-            root[i, j] = 0.0
-        root[j, j] = 1.0 / cov[j, j]
+    for j in range(q):  # the Cholesky factor, transposed, in cov's upper triangle
+        factor = cov[j]
+        for i in range(j, q):
+            factor[i] = 1.0 if i == j else precision[i, j] * scale[i] * scale[j]
+        for k in range(j):
+            step, before = cov[k, j], cov[k]
+            for i in range(j, q):
+                factor[i] -= step * before[i]
+        factor[j] = math.sqrt(max(factor[j], MIN_FACTOR))
         for i in range(j + 1, q):
-            total = 0.0
-            for k in range(j, i):
-                total -= cov[i, k] * root[k, j]
-            root[i, j] = total / cov[i, i]
-    for i in range(q):
+            factor[i] /= factor[j]
+    for i in range(q):  # its inverse
+        row = root[i]
         for j in range(q):
-            total = 0.0
-            for k in range(max(i, j), q):
-                total += root[k, i] * root[k, j]
+            row[j] = 0.0
+        for k in range(i):
+            step, before = cov[k, i], root[k]
+            for j in range(k + 1):
+                row[j] -= step * before[j]
+        for j in range(i):
+            row[j] /= cov[i, i]
+        row[i] = 1.0 / cov[i, i]
+    for i in range(q):  # its square, the lower triangle and then the upper one
+        row = cov[i]
+        for j in range(i + 1):
+            row[j] = 0.0
+        for k in range(i, q):
+            step, before = root[k, i], root[k]
+            for j in range(i + 1):
+                row[j] += step * before[j]
+        for j in range(i + 1):
+            total = row[j]
+            cov[j, i] = total * scale[j] * scale[i]
             cov[i, j] = total * scale[i] * scale[j]
     for i in range(q):
         mean[i] = 0.0
         for j in range(q):
             mean[i] += cov[i, j] * weighted_mean[j]
+    state.error[0] = 0.0
 
 
 @kernel
@@ -185,6 +203,15 @@ def sweep(likelihood, mixtures, state, order, uniforms, logs, column, max_error)
 
 
 @kernel
+def sweep_and_update(likelihood, mixtures, state, order, uniforms, logs, column, max_error):
+    """``sweep`` over all of ``order``; mean and covariance computed anew where rounding asks for it, and at the end."""
+    done = 0
+    while done < order.shape[0]:
+        done += sweep(likelihood, mixtures, state, order[done:], uniforms, logs, column, max_error)
+        update_coefficients(likelihood, mixtures.variances, state)
+
+
+@kernel
 def precision_change(variances, component, k, proposed):
     """Change in 1/variance of coefficient k by the proposed part."""
     return 1.0 / variances[k, proposed] - 1.0 / variances[k, component[k]]
@@ -223,16 +250,23 @@ STATE = types.BaseTuple.from_types(
 )
 
 
-def compiled_moves() -> tuple[Any, Any, Any]:
-    """``update_coefficients``, ``sweep`` and ``exchange_components`` as machine code."""
-    given = (LIKELIHOOD, MIXTURES, STATE)
-    return (
-        compile_part(update_coefficients.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
-        compile_part(sweep.py_func, types.int64(*given, INTEGERS, VECTOR, VECTOR, VECTOR, types.float64)),
-        compile_part(
-            exchange_components.py_func, types.boolean(MIXTURES, STATE, types.int64, types.int64, types.float64)
-        ),
-    )
+def compiled_update() -> Any:
+    """``update_coefficients`` as machine code."""
+    return compile_part(update_coefficients.py_func, types.void(LIKELIHOOD, MATRIX, STATE))
+
+
+def compiled_sweep(*, updates: bool) -> Any:
+    """``sweep_and_update``, or ``sweep`` alone, as machine code."""
+    given = (LIKELIHOOD, MIXTURES, STATE, INTEGERS, VECTOR, VECTOR, VECTOR, types.float64)
+    if updates:
+        return compile_part(sweep_and_update.py_func, types.void(*given))
+    return compile_part(sweep.py_func, types.int64(*given))
+
+
+def compiled_exchange() -> Any:
+    """``exchange_components`` as machine code."""
+    given = (MIXTURES, STATE, types.int64, types.int64, types.float64)
+    return compile_part(exchange_components.py_func, types.boolean(*given))
 
 
 Quadratic = tuple[Array, Array, float]
@@ -461,8 +495,10 @@ def grouped_by(groups: Any, mixtures: Mixtures) -> Groups:
     is_mixed = (shares[0] > 0.0) & (shares[1] > 0.0)
     total = np.where(mixtures.present, shares[0][:, None], shares[1][:, None])
     log_shares = mixtures.log_weights - np.log(np.where(is_mixed[:, None], total, 1.0))
-    members = [is_mixed & (numbers == number) for number in np.unique(numbers)]
-    return Groups(tuple(group for group in members if group.any()), log_shares)
+    mixed = np.flatnonzero(is_mixed)
+    _, group_of, sizes = np.unique(numbers[mixed], return_inverse=True, return_counts=True)
+    rates = 2 * group_of[:, None] + mixtures.present[mixed]
+    return Groups(sizes.tolist(), mixed, group_of, rates, log_shares[mixed])
 
 
 class Chain:
@@ -482,7 +518,6 @@ class Chain:
     ) -> None:
         self.likelihood, self.root, self.groups = likelihood, root, groups
         self.mixtures = mixtures._replace(log_weights=mixtures.log_weights.copy())  # rates are drawn into it
-        self._update_looped, self._sweep, self._exchange = compiled_moves()
         q, present = len(mixtures.counts), mixtures.present
         allowed = np.isfinite(mixtures.log_weights)
         widths = np.where(allowed, mixtures.variances, -1.0 if wide else math.inf)
@@ -498,6 +533,8 @@ class Chain:
             error=np.zeros(1),
         )
         self.is_looped = q <= MAX_LOOPED
+        self._update_looped, self._exchange = compiled_update(), compiled_exchange()
+        self._sweep = compiled_sweep(updates=self.is_looped)
         self._max_error = MAX_ERROR if self.is_looped else MAX_ERROR_OF_MANY
         self._logs, self._column = np.empty(allowed.shape[1]), np.empty(q)
         self.update()
@@ -505,10 +542,10 @@ class Chain:
     def update(self) -> None:
         """Mean and covariance of the coefficients given their parts, computed anew."""
         state, variances = self.state, self.mixtures.variances
-        state.error[0] = 0.0
         if self.is_looped:
             self._update_looped(self.likelihood, variances, state)
             return
+        state.error[0] = 0.0
         total = self.likelihood.precision + np.diag(1.0 / variances[np.arange(len(variances)), state.component])
         state.scale[:] = 1.0 / np.sqrt(np.diag(total))
         factor = scipy.linalg.cholesky(total * state.scale * state.scale[:, None], lower=True, check_finite=False)
@@ -518,34 +555,42 @@ class Chain:
 
     def sweep(self, rng: np.random.Generator, *, split: bool) -> None:
         """Draw all parts once, in random order, then try one exchange; split: update after every part."""
-        q = len(self.state.mean)
+        state, q = self.state, len(self.state.mean)
         order = rng.permutation(q)
         for coordinates in np.split(order, q) if split and self.is_looped else [order]:
-            uniforms, done = rng.random(q), 0
-            while done < len(coordinates):
-                rest = coordinates[done:]
-                given = self.likelihood, self.mixtures, self.state, rest, uniforms, self._logs, self._column
-                done += self._sweep(*given, self._max_error)
-                if self.is_looped or self.state.error[0] > self._max_error:
-                    self.update()
-        state, present = self.state, self.mixtures.present
-        if state.present.any() and not state.present.all():
-            inside, outside = np.flatnonzero(state.present), np.flatnonzero(~state.present)
-            i, j = inside[rng.integers(inside.size)], outside[rng.integers(outside.size)]
+            self._sweep_over(coordinates, rng.random(q))
+        n_present = np.count_nonzero(state.present)
+        if 0 < n_present < q:
+            inside, outside = state.present.nonzero()[0], (~state.present).nonzero()[0]
+            i, j = inside[rng.integers(n_present)], outside[rng.integers(q - n_present)]
+            present = self.mixtures.present
             fits = present[j, state.component[i]] and not present[i, state.component[j]]
             if fits and self._exchange(self.mixtures, state, i, j, rng.random()):
+                self.update()
+
+    def _sweep_over(self, coordinates: Integers, uniforms: Array) -> None:
+        given = self.likelihood, self.mixtures, self.state
+        scratch = self._logs, self._column, self._max_error
+        if self.is_looped:
+            self._sweep(*given, coordinates, uniforms, *scratch)
+            return
+        done = 0
+        while done < len(coordinates):
+            done += self._sweep(*given, coordinates[done:], uniforms, *scratch)
+            if self.state.error[0] > self._max_error:
                 self.update()
 
     def draw_rates(self, rng: np.random.Generator) -> None:
         """Draw each group's inclusion rate given which of its coefficients are present."""
         if self.groups is None:
             return
-        log_weights, present = self.mixtures.log_weights, self.mixtures.present
-        for members in self.groups.members:
-            n_present, n = int(self.state.present[members].sum()), int(members.sum())
+        sizes, mixed, group_of, rates, log_shares = self.groups
+        counts = np.bincount(group_of[self.state.present[mixed]], minlength=len(sizes)).tolist()
+        log_rates: list[float] = []
+        for n, n_present in zip(sizes, counts, strict=True):
             rate = min(max(rng.beta(1 + n_present, 1 + n - n_present), SMALLEST_RATE), 1.0 - SMALLEST_RATE)
-            log_rates = np.where(present[members], math.log(rate), math.log1p(-rate))
-            log_weights[members] = self.groups.log_shares[members] + log_rates
+            log_rates += math.log1p(-rate), math.log(rate)
+        self.mixtures.log_weights[mixed] = log_shares + np.array(log_rates)[rates]
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Coefficients (q,) given their parts."""

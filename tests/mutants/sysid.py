@@ -487,6 +487,20 @@ MUTANTS = [
         "tests/sysid/test_sparsity.py -k unknown_rates",
     ),
     Mutant(
+        "sparsity: parts that mean presence get the rate of absence",
+        "sysid/sparsity.py",
+        "log_rates += math.log1p(-rate), math.log(rate)",
+        "log_rates += math.log(rate), math.log1p(-rate)",
+        "tests/sysid/test_sparsity.py -k unknown_rates",
+    ),
+    Mutant(
+        "sparsity: the inverse factor without its last column",
+        "sysid/sparsity.py",
+        "for j in range(k + 1):",
+        "for j in range(k):",
+        "tests/sysid/test_sparsity.py",
+    ),
+    Mutant(
         "discovery: terms of all degrees share a rate",
         "sysid/sparsity.py",
         "else sum(term.powers) for term in",

@@ -18,7 +18,8 @@ from sysid.sparsity import (
     GibbsState,
     Mixtures,
     NormalLikelihood,
-    compiled_moves,
+    compiled_exchange,
+    compiled_update,
     grouped_by,
     inclusion_probabilities,
     mixtures_of,
@@ -257,7 +258,7 @@ def test_rounding_of_updates_is_kept_small():
 
 def test_exchanges_alone_keep_the_odds_of_two_supports():
     """Of two terms one is there; the share of exchanges' states with the first is its odds, within 4.5 errors."""
-    settle, _, exchange = compiled_moves()
+    settle, exchange = compiled_update(), compiled_exchange()
     precision, mean = np.array([[9.0, 8.0], [8.0, 9.0]]), np.array([0.5, 0.3])
     variances = np.array([[0.01, 4.0], [0.02, 1.0]])
     log_weights = np.log([[0.6, 0.4], [0.5, 0.5]])
