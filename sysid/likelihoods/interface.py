@@ -11,10 +11,8 @@ from toolkit._compiler import (
     SharedCode,
     call_part,
     has_linked_form,
-    kernel,
-    linked_form,
     pack_arguments,
-    pointer_to,
+    pointer_to_part,
     reduced,
     set_linked_form,
 )
@@ -40,7 +38,7 @@ def link_with_kernel(function: Any, shared: SharedCode, likelihood: Any) -> None
 def with_kernel(shared: SharedCode, likelihood: Any) -> Any:
     """What ``link_with_kernel`` makes."""
     shared.provide()
-    pointer, likelihood_pointer = shared.pointer, pointer_to(kernel(linked_form(likelihood)), KERNEL)
+    pointer, likelihood_pointer = shared.pointer, pointer_to_part(likelihood, KERNEL)
 
     def call(position, energy, gradient, numbers, work):
         part = pointer()

@@ -671,7 +671,7 @@ def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tupl
     columns = np.array(np.atleast_2d(theta).T, order="C")
     energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
     work = np.zeros((work_rows, columns.shape[1]))
-    compile_part(kernel.py_func, KERNEL)(columns, energy, slope, numbers, work)
+    compile_part(kernel.py_func, KERNEL, packed=True)(columns, energy, slope, numbers, work)
     return energy, np.ascontiguousarray(slope.T), work
 
 

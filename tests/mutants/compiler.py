@@ -18,6 +18,20 @@ MUTANTS = [
         "tests/toolkit/storage/test_older_run_files.py -k trajectory",
     ),
     Mutant(
+        "shared code: one symbol for all parts that Python calls, too",
+        "toolkit/_compiler/shared_code.py",
+        'f"shared.{function.__qualname__}.{stamp}"',
+        'f"shared.{function.__qualname__}"',
+        "tests/toolkit/compiler/test_shared_code.py",
+    ),
+    Mutant(
+        "shared code: what nothing describes has a symbol",
+        "toolkit/_compiler/shared_code.py",
+        "    if stamp is None:\n",
+        "    if stamp == 0:\n",
+        "tests/toolkit/compiler/test_shared_code.py",
+    ),
+    Mutant(
         "shared code: a user's kernel is called by it too",
         "sysid/likelihoods/interface.py",
         "if plain is not None and has_linked_form(plain):",

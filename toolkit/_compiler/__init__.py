@@ -15,7 +15,6 @@ from .decorators import (
     inlined,
     kept,
     kernel,
-    linked_form,
     noinline,
     set_linked_form,
 )
@@ -25,14 +24,14 @@ from .lowering import WideCompiler, njit_unwrapped, own_flags
 from .notice import is_watched
 from .per_function import cached_per_function
 from .pickling import HoldsFunctions, reduced, set_recipe
-from .shared_code import SharedCode, pointer_to
+from .shared_code import SharedCode, pointer_to, pointer_to_part
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX, tuple_type
 
 __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INLINE", "INTEGERS", "MATRIX", "MODE", "PYTHON",
     "REPLICA", "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
     "available_threads", "bound", "cached_per_function", "call_part", "compile_part", "describe_function",
-    "environment", "has_linked_form", "inlined", "is_watched", "kept", "kernel", "linked_form", "names_in",
-    "njit_unwrapped", "noinline", "own_flags", "pack_arguments", "pointer_to", "reduced", "set_linked_form",
+    "environment", "has_linked_form", "inlined", "is_watched", "kept", "kernel", "names_in", "njit_unwrapped",
+    "noinline", "own_flags", "pack_arguments", "pointer_to", "pointer_to_part", "reduced", "set_linked_form",
     "set_recipe", "source_stamp", "tuple_type",
 ]  # fmt: skip

@@ -73,10 +73,10 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename), warns=self.warns)
         self._cache_file: Any = CodeFile(self._cache_file, self.most)
-        self._stamp = stamp
+        self.stamp = stamp
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (*super()._index_key(sig, codegen), self._stamp)
+        return (*super()._index_key(sig, codegen), self.stamp)
 
     def holds(self, signature: Signature) -> bool:
         """Whether there is a file for ``signature``; it may be damaged."""
@@ -96,7 +96,7 @@ class OwnCache(StampedCache):
         super().__init__(with_file(function), stamp)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (sig, codegen.magic_tuple(), self._stamp)
+        return (sig, codegen.magic_tuple(), self.stamp)
 
 
 def with_file(function: Any) -> Any:
@@ -216,6 +216,12 @@ def cache_of_part(
         with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             return cache(function, f"{stamp} {allocates} {packed} {from_python}")
     return None
+
+
+def stamp_of(compiled: Any) -> str | None:
+    """What says all that the code of a part depends on, as its key on disk; None where it is not kept there."""
+    cache = compiled._cache
+    return cache.stamp if isinstance(cache, StampedCache) else None
 
 
 def is_kept(function: Callable[..., Any], **options: bool) -> bool:

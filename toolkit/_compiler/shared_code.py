@@ -15,7 +15,7 @@ from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from .argument_pack import POINTER, define_packed, packed_address, packed_name
-from .decorators import compile_part
+from .decorators import compile_part, kernel, linked_form, stamp_of
 
 
 def with_address(context: Any, builder: Any, kind: types.FunctionType, function: Any) -> Any:
@@ -35,7 +35,7 @@ class SharedCode:
         self.function, self.signature = function, signature
         self._symbol = f"shared.{function.__module__}.{function.__qualname__}"
         self._compiled: Any = None
-        self.pointer = self._make_pointer()
+        self.pointer = pointer_by_symbol(self._symbol, signature)
 
     def provide(self) -> None:
         """Compile it or load it from disk, and let machine code find it."""
@@ -45,19 +45,37 @@ class SharedCode:
                 llvm.add_symbol(self._symbol, packed_address(compiled))
                 self._compiled = compiled
 
-    def _make_pointer(self) -> Any:
-        kind, symbol = types.FunctionType(self.signature), self._symbol
 
-        @intrinsic
-        def pointer(typing_context):
-            def generate(context, builder, signature, args):
-                # The call converts it to the type of a packed entry point.
-                function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), symbol)
-                return with_address(context, builder, kind, function)
+def pointer_by_symbol(symbol: str, signature: Signature) -> Any:
+    """An intrinsic without arguments: what machine code finds by ``symbol``, as a function pointer of ``signature``."""
+    kind = types.FunctionType(signature)
 
-            return kind(), generate
+    @intrinsic
+    def pointer(typing_context):
+        def generate(context, builder, signature, args):
+            # The call converts it to the type of a packed entry point.
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), symbol)
+            return with_address(context, builder, kind, function)
 
-        return pointer
+        return kind(), generate
+
+    return pointer
+
+
+def pointer_to_part(function: Any, signature: Signature) -> Any:
+    """As ``pointer_to``, to what ``compile_part`` makes of ``function`` with packed arguments, for Python, too.
+
+    It is found by a symbol that says all that its code depends on; where nothing does, its caller compiles it anew.
+    """
+    compiled = compile_part(function, signature, packed=True)
+    stamp = stamp_of(compiled)
+    if stamp is None:
+        return pointer_to(kernel(linked_form(function)), signature)
+    symbol = f"shared.{function.__qualname__}.{stamp}"
+    llvm.add_symbol(symbol, packed_address(compiled))
+    pointer = pointer_by_symbol(symbol, signature)
+    pointer.target = compiled  # whose machine code lives as long as it does
+    return pointer
 
 
 def pointer_to(compiled: Any, signature: Signature, otherwise: Any = None) -> Any:
