@@ -40,10 +40,10 @@ def adaptive_solver():
 
 
 def polygons():
-    """The look-up of a shape, which its constructor compiles, and the search for edges that cross."""
+    """The look-up of a shape, its table, and the search for edges that cross."""
     from targets import shapes
 
-    shapes.star()
+    assert shapes.star().domain
 
 
 def identification():
@@ -81,10 +81,31 @@ def sampler(name):
 
 
 def walls():
-    """The look-up of convex domains, which their constructors compile."""
+    """The look-up of convex domains."""
     from targets import domains
 
-    domains.box([0.0], [1.0])
+    assert domains.box([0.0], [1.0]).domain
+
+
+def sparse_fits():
+    """The moves of the Gibbs sampler, and what steps along paths are computed by."""
+    import numpy as np
+
+    from sysid.libraries import polynomial
+    from sysid.likelihoods.conditions import compiled_band
+    from sysid.sparsity import compiled_exchange, compiled_sweep, compiled_update
+
+    compiled_update(), compiled_exchange(), compiled_sweep(updates=True), compiled_band()
+    polynomial(("x", "y"), 2).evaluate(np.ones((3, 2)))
+
+
+def targets_of_many():
+    """Targets that most test files have."""
+    from targets import classics, mixtures
+
+    made = (classics.egg_box, classics.muller_brown, classics.himmelblau, mixtures.cosine25)
+    for target in (mixtures.gaussian_mixture([[0.0] * 3], 1.0), *(constructor() for constructor in made)):
+        target.compiled()
 
 
 PARTS = {  # the longest first
@@ -95,6 +116,8 @@ PARTS = {  # the longest first
     "replica exchange": partial(sampler, "resgld"),
     "polygons": polygons,
     "walls": walls,
+    "sparse fits": sparse_fits,
+    "targets": targets_of_many,
     **{name: partial(sampler, name) for name in ("svgd", "csgld", "tact_hmc", "mala", "sgnht", "psgld", "sghmc")},
     "identification": identification,
     "phases of most runs": partial(
