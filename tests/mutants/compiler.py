@@ -4,6 +4,20 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "loading: what the code needs is not looked for",
+        "toolkit/_compiler/lowering.py",
+        "    if any(map(is_unknown, stored.needs)):\n        context.refresh()\n",
+        "",
+        "tests/toolkit/compiler/test_lowering.py -k unknown_symbol",
+    ),
+    Mutant(
+        "loading: all that Numba compiles from comes first",
+        "toolkit/_compiler/decorators.py",
+        "            return self._load_overload(sig, target_context)\n",
+        "            return super().load_overload(sig, target_context)\n",
+        "tests/toolkit/compiler/test_lowering.py -k first_draw",
+    ),
+    Mutant(
         "shared code: one symbol for all",
         "toolkit/_compiler/shared_code.py",
         'f"shared.{function.__module__}.{function.__qualname__}"',

@@ -75,6 +75,11 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
         self._cache_file: Any = CodeFile(self._cache_file, self.most)
         self.stamp = stamp
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function; None where it is not on disk. Unlike Numba's, it loads what the code needs alone."""
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), self.stamp)
 

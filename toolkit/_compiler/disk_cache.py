@@ -31,7 +31,6 @@ from numba import config, types
 from numba.core import imputils
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
-from numba.core.registry import cpu_target
 from numba.core.typing import templates
 from numba.np.ufunc.dufunc import DUFunc
 
@@ -219,12 +218,12 @@ def is_users(module: str | None) -> bool:
 
 
 def implementations_of(function: Any) -> list[Any]:
-    """What ``numba.extending.overload`` has registered for a plain function, by its identity."""
-    context = cpu_target.typing_context
-    context.refresh()
-    found = context._lookup_global(function)
-    templates_of_it = [] if found is None else getattr(found, "templates", [found])
-    return [getattr(one, "_overload_func", one) for one in templates_of_it]
+    """What ``numba.extending.overload`` has registered for a plain function, by its identity.
+
+    Read in the registry: in the compiler's context it would be after an import of all that Numba compiles.
+    """
+    found = [kind for value, kind in templates.builtin_registry.globals if value is function]
+    return [getattr(one, "_overload_func", one) for kind in found for one in getattr(kind, "templates", [kind])]
 
 
 def module_of(function: FunctionType) -> str:

@@ -3,14 +3,16 @@
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import njit, types
 from numba.core.compiler import Flags
 
-from targets import catalogue
+from targets import catalogue, mixtures
 from tests.support.machine_code import packed_instructions
+from toolkit import sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part, kernel
 from toolkit._compiler.lowering import WIDTH, OwnFlags, SettledFlags, WideCompiler, load_compiled, reduce_compiled
@@ -83,26 +85,52 @@ def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process
 
 FIRST_DRAW = """
 import sys
+import numpy as np
+from numba import types
 from targets import mixtures
+from tests.toolkit.compiler.test_lowering import solve
 from toolkit import sample, samplers
+from toolkit._compiler import compile_part
 
 sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
-assert "scipy.linalg" not in sys.modules
+square = types.float64[:, ::1]
+a, out = np.array([[2.0, 1.0], [0.5, 3.0]]), np.empty((2, 2))
+solved = compile_part(solve, types.void(square, square), allocates=True)
+assert "numba.np.npyimpl" not in sys.modules and "scipy.linalg" not in sys.modules
+solved(a, out)
+np.testing.assert_allclose(out, a)
 
-import numpy as np
 from numba import njit
 from numba.core.cpu import CPUContext
 from numba.np import linalg
 
+np.testing.assert_allclose(njit(lambda a, b: np.dot(a, b))(a, a), [[4.5, 5.0], [2.5, 9.5]])
+assert "numba.np.npyimpl" in sys.modules and "scipy.linalg" in sys.modules
 assert CPUContext.load_additional_registries.__module__ == "numba.core.cpu"
 assert linalg.ensure_blas.__module__ == "numba.np.linalg"
-
-a = np.array([[2.0, 1.0], [0.5, 3.0]])
-np.testing.assert_allclose(njit(lambda a, b: np.dot(a, b))(a, a), [[4.5, 5.0], [2.5, 9.5]])
-assert "scipy.linalg" in sys.modules
 """
 
 
-def test_a_first_draw_does_without_scipys_linear_algebra_and_numba_finds_it_when_asked():
-    """Numba imports it to see that it is there: 0.13 s of each process."""
-    subprocess.run([sys.executable, "-c", FIRST_DRAW], check=True)
+def solve(a, out):
+    out[:] = np.linalg.solve(a, np.dot(a, a))  # it allocates, and calls LAPACK
+
+
+def test_a_first_draw_does_without_what_numba_compiles_from_and_what_code_needs_is_there():
+    """Numba would import 63 modules to load a function, and SciPy's linear algebra to see that it is there."""
+    sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
+    square = types.float64[:, ::1]
+    compile_part(solve, types.void(square, square), allocates=True)  # on disk from now on
+    subprocess.run([sys.executable, "-c", FIRST_DRAW], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_code_that_needs_an_unknown_symbol_is_loaded_after_all_that_numba_compiles_from(monkeypatch):
+    compiled = njit(types.float64(types.float64), pipeline_class=WideCompiler)(lambda x: 2.0 * x)
+    (result,) = compiled.overloads.values()
+    name, stored, rest = reduce_compiled(result)
+    refreshed = []
+    monkeypatch.setattr(type(result.target_context), "refresh", lambda context: refreshed.append(True))
+    for needs, n_times in ((stored.needs, 0), (stored.needs | {"a_symbol_of_nobody"}, 1)):
+        refreshed.clear()
+        loaded = load_compiled(result.target_context, (name, stored._replace(needs=needs), rest))
+        assert loaded.entry_point(3.0) == 6.0
+        assert len(refreshed) == n_times
