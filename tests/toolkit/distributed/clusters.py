@@ -2,29 +2,39 @@
 
 import contextlib
 import logging
+import multiprocessing
+import os
 import warnings
 
+import dask
+import distributed.utils
 from dask.distributed import Client, LocalCluster
+
+# Workers fork from one process, where there is fork, which has imported these modules once for all of them.
+FROM, IMPORTED = "forkserver" if os.name == "posix" else "spawn", ["distributed.nanny", "toolkit", "targets"]
 
 
 @contextlib.contextmanager
 def local_cluster(n_workers=2, threads=1, processes=True, **options):
     """A client of a new cluster on this machine, which is closed at the end."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cluster = LocalCluster(
-            n_workers=n_workers, threads_per_worker=threads, processes=processes, dashboard_address=None,
-            silence_logs=logging.CRITICAL, **options,
-        )  # fmt: skip
-        client = Client(cluster)
-    try:
-        yield client
-    finally:
+    distributed.utils._forkserver_preload_set = True  # Dask would choose other modules, with pandas
+    multiprocessing.set_forkserver_preload(IMPORTED)
+    with dask.config.set({"distributed.worker.multiprocessing-method": FROM}):  # also for a worker in place of another
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            client.close(timeout=5)
-            cluster.close(timeout=10)
+            cluster = LocalCluster(
+                n_workers=n_workers, threads_per_worker=threads, processes=processes, dashboard_address=None,
+                silence_logs=logging.CRITICAL, **options,
+            )  # fmt: skip
+            client = Client(cluster)
+        try:
+            yield client
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                client.close(timeout=5)
+                cluster.close(timeout=10)
 
 
 def worker_processes(client):

@@ -1,5 +1,7 @@
 """Runs on a cluster have the bits of one machine, for any division into tasks; what cannot be is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -139,6 +141,7 @@ def test_a_divergence_ends_the_run_and_names_the_chain(client):
                on_divergence="keep", chains_per_task=2)  # fmt: skip
 
 
+@functools.cache  # the masses of the cells take a fourth of a second
 def pools():
     return {
         "moments": accumulators.pooled(accumulators.moments()),

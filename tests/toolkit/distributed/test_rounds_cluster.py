@@ -5,16 +5,17 @@ import os
 import signal
 from types import SimpleNamespace
 
+import distributed
 import numpy as np
 import pytest
 
 from targets import mixtures
+from tests.toolkit.distributed.clusters import local_cluster
 from toolkit import InterruptedWarning, Target, sample_in_rounds, samplers
 from toolkit._distributed import replica_group, round_workers
 from toolkit.errors import ClusterError
 from toolkit.tempering import Partition
 
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs of some hundred steps are not settled
 
 PLANE = mixtures.gaussian_mixture([[0.0, 0.0], [3.0, 0.0]], 1.0)
@@ -28,10 +29,7 @@ ROUNDS = {
 @pytest.fixture(scope="module")
 def client():
     """Two workers, each a process of its own with one thread."""
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with local_cluster() as client:
         client.wait_for_workers(2)
         yield client
 
