@@ -85,11 +85,14 @@ def with_three(x):
     return three(x)
 """
 CALLS = """
+import itertools
 import sys
 from pathlib import Path
-import factory
 from numba import types
+from numba.core.bytecode import FunctionIdentity
 from toolkit._compiler.decorators import compile_part
+FunctionIdentity._unique_ids = itertools.count(1)  # the same in all processes, as Numba has it
+import factory
 for name in sys.argv[1:]:
     print(compile_part(getattr(factory, name), types.float64(types.float64))(1.0))
 print(len(list(Path(factory.__file__).parent.rglob("*.nbc"))))
