@@ -1,14 +1,9 @@
-"""The public surface, and for every public function a good call with the kind of each argument.
-
-``surface`` finds what is public, which the tables of calls must cover. An argument takes its kind from the call's own
-list, else from ``COMMON`` by its name; its good value from the call, else from the function's default.
-"""
+"""The public surface, which the tables of calls must cover, and the kinds of arguments by their names."""
 
 import inspect
 import os
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -136,36 +131,6 @@ COMMON: dict[str, Kind] = {
     "window": count(1),
     "zeta": NOT_NEGATIVE,
 }
-
-
-@dataclass
-class Call:
-    """A public function with good arguments, and the kinds of those that differ from ``COMMON``."""
-
-    name: str
-    function: Callable[..., Any]
-    good: Any = field(default_factory=dict)  # arguments by name, or a function that makes them
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    also: dict[str, str] = field(default_factory=dict)  # argument → other names a message may give it
-    tried: bool = True  # whether the good call is made first; False where it takes long
-    look: Callable[[Any], Any] = lambda result: result  # what makes the call do its work, of an iterator say
-
-    def arguments(self) -> dict[str, Kind]:
-        """Every argument's kind. Raises KeyError where one has none."""
-        found = {}
-        for name in inspect.signature(self.function).parameters:
-            if name in self.kinds:
-                found[name] = self.kinds[name]
-            elif name in COMMON:
-                found[name] = COMMON[name]
-            else:
-                raise KeyError(f"argument {name!r} of {self.name} has no kind: give it one in tests/hostile/calls.py")
-        return found
-
-    def __call__(self, changes: dict[str, Any]) -> Any:
-        """Call it with the good arguments but for ``changes``."""
-        good = self.good() if callable(self.good) else self.good
-        return self.look(self.function(**{**good, **changes}))
 
 
 def name_of(function: Any) -> str:

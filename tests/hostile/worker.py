@@ -41,7 +41,7 @@ DOCUMENTED = (
 VAGUE = (ZeroDivisionError, OverflowError, FloatingPointError, np.linalg.LinAlgError, UnicodeError)
 
 
-HAND_ON = (os.path.join("hostile", "calls.py"), os.path.join("problem", "call_text.py"))  # arguments as they came
+HAND_ON = (os.path.join("tables", "call.py"), os.path.join("problem", "call_text.py"))  # arguments as they came
 
 
 class FoundError(AssertionError):

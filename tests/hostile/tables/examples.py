@@ -5,7 +5,7 @@ import math
 import time
 from pathlib import Path
 
-from tests.hostile.calls import Call
+from tests.hostile.tables.call import Call
 from tests.hostile.values import number
 
 

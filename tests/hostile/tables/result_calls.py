@@ -16,7 +16,8 @@ import sysid
 import toolkit
 from sysid import System, systems
 from targets import mixtures, shapes
-from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
+from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG
+from tests.hostile.tables.call import Call
 from tests.hostile.tables.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
 from tests.hostile.values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from toolkit import accumulators, diagnostics, samplers

@@ -19,7 +19,8 @@ from sysid.likelihoods.start_search import SearchProgress
 from sysid.model import Model
 from sysid.solvers.integrate import solve
 from targets import domains
-from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
+from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG
+from tests.hostile.tables.call import Call
 from tests.hostile.tables.result_calls import runs, temporary_folder
 from tests.hostile.values import (
     array,

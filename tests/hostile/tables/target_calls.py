@@ -11,7 +11,8 @@ import targets
 from targets import classics, constrained, datasets, domains, mixtures, posteriors, shapes
 from targets.domains.convex import Convex
 from targets.shapes.planar import Shape
-from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
+from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG
+from tests.hostile.tables.call import Call
 from tests.hostile.values import (
     array,
     choice,

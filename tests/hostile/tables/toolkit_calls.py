@@ -19,8 +19,8 @@ from tests.hostile.calls import (
     RNG,
     SHARE,
     TEMPERINGS,
-    Call,
 )
+from tests.hostile.tables.call import Call
 from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, numbers, or_none
 from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
 from toolkit.boundaries import rules
