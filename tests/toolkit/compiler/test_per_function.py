@@ -26,6 +26,9 @@ def use(stiffness):
 
     sample(bowl, samplers.sgld(0.1), n_steps=5, seed=0, progress=False)
 
+use(0.5)
+gc.collect()
+gc.freeze()  # what stays, which each collection would go through
 for k in range(35):
     use(1.0 + k)
     gc.collect()
