@@ -26,7 +26,7 @@ from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder,
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.cpu import CPUContext
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import UnsupportedError
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
@@ -228,18 +228,32 @@ def reduce_compiled(compiled: CompileResult) -> tuple[Any, ...]:
 
     Not its annotated source, which Numba would look for in a file that may have been edited meanwhile, and fail.
     """
-    (name, _, (machine_code, bitcode)), *rest = compiled._replace(type_annotation=None)._reduce()
+    described = compiled._replace(type_annotation=None, environment=with_module(compiled.environment))
+    (name, _, (machine_code, bitcode)), *rest, _ = described._reduce()
     module = compiled.library._final_module
     symbols: dict[bool, set[str]] = {True: set(), False: set()}
     for one in (*module.functions, *module.global_variables):
         symbols[one.is_declaration].add(one.name)
     needs = frozenset(name for name in symbols[True] if not name.startswith("llvm."))
     begins = tuple(getattr(compiled.library, "_reload_init", ()))  # not in Numba 0.61
-    return name, StoredCode(machine_code, frozenset(symbols[False]), needs, bitcode, begins), rest
+    environments = (lookup_environment(one.name) for one in module.global_variables)
+    referenced = tuple(with_module(one) for one in environments if one is not None)
+    code = StoredCode(machine_code, frozenset(symbols[False]), needs, bitcode, begins)
+    return name, code, [*rest, referenced]
 
 
 # By this name Numba stores the module of a function that a text defined, and looks for it when it loads the function.
 sys.modules.setdefault(_dynamic_modname, _dynamic_module)
+
+
+def with_module(environment: Environment) -> Environment:
+    """``environment``, or its like of a module that can be imported: a text need not have been run in one."""
+    if environment.globals.get("__name__") in sys.modules:
+        return environment
+    like = Environment(vars(_dynamic_module))
+    like.consts[:] = environment.consts
+    like.env_name = environment.env_name
+    return like
 
 
 def is_unknown(symbol: str) -> bool:

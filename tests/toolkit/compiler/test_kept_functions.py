@@ -169,6 +169,28 @@ def test_a_right_hand_side_compiles_in_its_first_process_alone_and_gives_the_sam
     assert not {"shoot_segments", "use_likelihood", "finish_energy", "forbid"} & set(compiled.split()), "shared"
 
 
+TEXTS = """
+from numba import njit
+from toolkit._compiler import kept
+space = {}
+exec("def helper(x):\\n    print('inner', x)\\n    return 2.0 * x", space)
+for names in ({}, {"__name__": "nowhere"}):
+    names["helper"] = njit(space["helper"])
+    exec("def outer(x):\\n    print('outer', x)\\n    return helper(x)", names)
+    compiled.clear()
+    print(kept(njit(names["outer"]))(1.5), *compiled)
+"""
+
+
+def test_functions_of_texts_that_are_in_no_module_are_kept(tmp_path):
+    """To print, they and what they call need an object that Numba loads with their modules."""
+    number = float(secrets.randbits(40))
+    unseen = LISTENER + TEXTS.replace("2.0 * x", f"2.0 * x + {number} - {number}")
+    first, second = run_scripts(tmp_path, [unseen], [unseen])
+    assert first == ["outer 1.5", "inner 1.5", "3.0 outer helper"] * 2
+    assert second == ["outer 1.5", "inner 1.5", "3.0"] * 2
+
+
 def loaded_factor(k):
     """A kernel of a factory."""
 
