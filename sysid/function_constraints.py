@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from toolkit._compiler import DOMAIN, bound, cached_per_function, compile_part, inlined, set_recipe
+from toolkit._compiler import DOMAIN, bound, cached_per_function, compile_part, inlined, kept, set_recipe
 from toolkit.maths.elementary import exp, larger, smaller
 from toolkit.problem import Domain, with_item
 
@@ -68,7 +68,7 @@ def locate_by(first: Any, others: tuple[Any, ...], q: int, n_walls: int) -> Any:
 @functools.lru_cache(maxsize=64)
 def compiled_forms(function: Callable[..., Any]) -> tuple[Any, Any]:
     """A constraint's function, compiled, and its form for complex steps."""
-    return njit(error_model="numpy")(function), analytic(function)
+    return kept(njit(error_model="numpy")(function)), kept(analytic(function))
 
 
 def check_compiles(function: Any, q: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler import HoldsFunctions, bound, inlined, kernel, set_recipe
+from toolkit._compiler import HoldsFunctions, bound, inlined, kept, kernel, set_recipe
 from toolkit.errors import check_text, is_a, shown
 from toolkit.problem import reason
 
@@ -113,7 +113,7 @@ def checked_measure(system: System, observation: Observation, number: Any) -> An
     plain, measure = driven(system), measuring(system, observation)
     given = (types.float64, types.UniTuple(number, plain.dim), types.UniTuple(number, plain.n_parameters))
     try:
-        compiled = analytic(measure) if number is types.complex128 else inlined(measure)
+        compiled = kept(analytic(measure) if number is types.complex128 else inlined(measure))
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes
         raise TypeError(

@@ -5,6 +5,7 @@ import pytest
 from numba import njit
 
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
+from sysid.function_constraints import compiled_forms
 from sysid.likelihoods.interface import Prepared
 from sysid.solvers.integrate import solve
 from targets import domains
@@ -348,6 +349,14 @@ def test_estimates_name_their_numbers():
     assert (table.median < table.upper).all()
     assert str(table).count("\n") == 3
     assert "| dx:y |" in str(table)
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_the_function_of_a_constraint_is_kept_on_disk():
+    for hits in (0, 1):
+        forms = compiled_forms.__wrapped__(lambda q: 3.0 - q[0] ** 2)
+        assert [form((number,)) for form, number in zip(forms, (1.0, 1.0j), strict=True)] == [2.0, 4.0]
+        assert [sum(form._cache_hits.values()) for form in forms] == [hits, hits]
 
 
 @njit

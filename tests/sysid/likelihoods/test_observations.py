@@ -5,10 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from numba import types
 
 import figures
 import sysid
 from sysid import Inputs, Series, data, systems
+from sysid.likelihoods.observations import checked_measure, observation_of
 from sysid.likelihoods.trajectories import trajectory
 from tests.sysid.likelihoods.test_trajectories import slopes_by_differences
 from toolkit import sample, samplers
@@ -144,6 +146,15 @@ def test_counts_of_a_reported_share_have_their_law():
     expected = -poisson.logpmf(cases, 0.3 * 100.0 * np.exp(-0.6 * times)).sum()
     np.testing.assert_allclose(energy.evaluate([[0.6, 0.3]])[0], expected, rtol=1e-6)
     assert abs(theta[1] - 0.4) < 0.1
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_functions_are_kept_on_disk():
+    for hits in (0, 1):
+        for number, x in ((types.float64, (1.0, 2.0)), (types.complex128, (1.0, 2.0 + 0.5j))):
+            measure = checked_measure.__wrapped__(DRUG, observation_of(OBSERVE), number)
+            assert measure(0.0, tuple(map(type(x[1]), x)), tuple(map(type(x[1]), (1, 1, 2)))) == (x[1] / 2, sum(x))
+            assert sum(measure._cache_hits.values()) == hits
 
 
 @pytest.mark.parametrize(
