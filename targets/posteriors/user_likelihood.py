@@ -1,10 +1,12 @@
 """The posterior of any data under a user's own likelihood and prior, each one function of one point."""
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
 from toolkit._compiler import WideCompiler, bound, cached_per_function, inlined, njit_unwrapped, set_recipe
@@ -58,13 +60,13 @@ def posterior(
         raise ValueError(f"data must have shape (data, columns) and not be empty, got {rows.shape}")
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     datum, prior = bound(datum), bound(prior)
-    makes_arrays = check_function("datum", datum, dim, "(x, row)", (types.UniTuple(types.float64, dim), ROW))
+    allocates = check_function("datum", datum, dim, "(x, row)", (types.UniTuple(types.float64, dim), ROW))
     precision = 0.0
     if callable(prior):
-        makes_arrays |= check_function("prior", prior, dim, "(x)", (types.UniTuple(types.float64, dim),))
+        allocates |= check_function("prior", prior, dim, "(x)", (types.UniTuple(types.float64, dim),))
     elif prior is not None:
         precision = check_scale("prior", prior) ** -2
-    block = posterior_block(datum, prior if callable(prior) else None, dim, rows.shape[1], makes_arrays)
+    block = posterior_block(datum, prior if callable(prior) else None, dim, rows.shape[1], allocates)
     name = check_text("name", name) or f"posterior({len(rows)} data in {dim}-D)"
     parameters = np.concatenate([shared_numbers(len(rows), n_drawn, refresh, precision), rows.ravel()])
     rows_needed = batch_rows(dim, n_drawn, refresh)
@@ -72,10 +74,16 @@ def posterior(
 
 
 def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tuple[Any, ...]) -> bool:
-    """Whether ``function`` makes arrays. Raises TypeError unless it compiles and returns an energy and a gradient."""
+    """As ``makes_arrays``; raises TypeError also where ``function`` is none."""
     wanted = f"{name} must be a function {arguments} → (energy, gradient) that Numba can compile"
-    if not callable(function):
+    if not isinstance(function, FunctionType | Dispatcher):
         raise TypeError(f"{wanted}, got {shown(function)}")
+    return bool(makes_arrays(function, name, wanted, dim, kinds))
+
+
+@cached_per_function
+def makes_arrays(function: Any, name: str, wanted: str, dim: int, kinds: tuple[Any, ...]) -> bool:
+    """Whether ``function`` makes arrays. Raises TypeError unless it compiles and returns an energy and a gradient."""
     try:
         compiled = njit(error_model="numpy")(function)
         compiled.compile(kinds)
@@ -98,10 +106,10 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
 
 
 @cached_per_function
-def posterior_block(datum: Function, prior: Function | None, dim: int, columns: int, makes_arrays: bool) -> Function:
+def posterior_block(datum: Function, prior: Function | None, dim: int, columns: int, allocates: bool) -> Function:
     """The block function of a posterior; one and the same for the same functions, so that it compiles once."""
     # Kernels count references to arrays only where they must.
-    compiler = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=makes_arrays)
+    compiler = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=allocates)
     add, add_change = adders(datum, dim, compiler)
     use_prior, move_prior = use_normal_prior, move_normal_prior
     if prior is not None:
@@ -131,7 +139,7 @@ def posterior_block(datum: Function, prior: Function | None, dim: int, columns: 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
         evaluate(position, energy, gradient, parameters, scratch, scratch)
 
-    set_recipe(block, posterior_block, datum, prior, dim, columns, makes_arrays)
+    set_recipe(block, posterior_block, datum, prior, dim, columns, allocates)
     return block
 
 
