@@ -8,8 +8,10 @@ import pytest
 
 import sysid
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
+from sysid.likelihoods.interface import KERNEL
 from toolkit import load, sample, samplers
 from toolkit._compiler.block_rows import COUNTER_ROWS
+from toolkit._compiler.decorators import compile_part
 from toolkit.tempering import Partition
 
 LORENZ = systems.lorenz()
@@ -76,12 +78,13 @@ def test_a_batch_of_all_data_has_their_energy_with_its_constants():
     likelihood = likelihoods.derivative(noise=3.0, batch_size=n, batches="windows")
     prepared = likelihood.prepare(SERIES, LORENZ)
     theta = np.array([[9.0], [27.0], [2.0]])
+    compiled = compile_part(prepared.kernel.py_func, KERNEL)
     energies, slopes = [], []
     for mode in (0.0, 1.0):
         energy, slope = np.empty(1), np.empty((3, 1))
         work = np.zeros((prepared.work_rows, 1))
         work[:COUNTER_ROWS] = mode
-        prepared.kernel(theta, energy, slope, prepared.numbers, work)
+        compiled(theta, energy, slope, prepared.numbers, work)
         energies.append(energy[0])
         slopes.append(slope)
     assert energies[1] == pytest.approx(energies[0], rel=1e-10)

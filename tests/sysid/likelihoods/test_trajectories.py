@@ -15,6 +15,7 @@ from sysid.model import model_of
 from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
 from sysid.solvers.runge_kutta import ORDERS
 from sysid.systems.system import System
+from toolkit._compiler import kept
 
 RNG = np.random.default_rng(6)
 
@@ -142,6 +143,7 @@ def test_derivatives_written_out_are_those_of_complex_steps():
     )
     written, complex_steps = pullback_of_model(model), pullback_of_system(model.system)
 
+    @kept
     @njit
     def both(t, x, p, w):
         return written(t, x, p, w), complex_steps(t, x, p, w)

@@ -8,7 +8,7 @@ import pytest
 from sysid.solvers import runge_kutta
 from sysid.solvers.runge_kutta import ORDERS, rk4_step, rk5_step
 from tests.support.machine_code import packed_instructions
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler.decorators import kept, kernel
 from toolkit._compiler.signatures import FLOATS, MATRIX
 
 STEPS = {"rk4": rk4_step, "rk5": rk5_step}
@@ -40,7 +40,7 @@ def moved(step):
             x = step(t + i * h, h, x, p)
         return x
 
-    return run
+    return kept(run)
 
 
 @pytest.mark.cases(2)

@@ -10,7 +10,7 @@ from sysid.likelihoods.trajectory_kernel import equations_of
 from sysid.solvers.implicit import GAMMA, NODES, STAGES, linear_solver, steps_of
 from sysid.solvers.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
 from sysid.systems.system import System
-from toolkit._compiler import kernel
+from toolkit._compiler import kept, kernel
 
 
 def robertson_rhs(t, x, p):
@@ -109,7 +109,7 @@ def compiled_steps(system):
     def backwards(t, h, x, p, w, s):
         return back(t, h, x, p, w, s)
 
-    return forwards, backwards
+    return kept(forwards), kept(backwards)
 
 
 def test_the_tableau_is_stiffly_accurate_and_l_stable_of_order_4():
@@ -178,6 +178,7 @@ def test_a_step_that_has_no_solution_is_nan():
 def test_linear_equations_are_solved_with_pivots(dim):
     solver = linear_solver(dim)
 
+    @kept
     @kernel
     def solve_it(a, b):
         return solver(a, b)

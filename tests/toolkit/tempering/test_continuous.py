@@ -7,7 +7,7 @@ import pytest
 from numba import njit, types
 
 from toolkit._compiler import signatures
-from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.decorators import compile_part, kept
 from toolkit._engine.state import ContinuousState
 from toolkit.tempering import continuous
 from toolkit.tempering.continuous import continuous_tempering
@@ -169,6 +169,7 @@ def test_the_coupling_and_its_slope(top, plateau):
         assert np.abs(slope / scale**2 - difference).max() > 0.1
 
 
+@kept
 @njit(error_model="numpy")
 def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, steps, burn_in, seed, counts, sums):
     """Langevin particles in the energy |x|²/2 of ``dim`` dimensions, one per lane, under continuous tempering.
