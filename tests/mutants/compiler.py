@@ -169,8 +169,8 @@ MUTANTS = [
     Mutant(
         "cache: the source is looked for in a file that was edited",
         "toolkit/_compiler/lowering.py",
-        "compiled._replace(type_annotation=None)._reduce()",
-        "compiled._reduce()",
+        "compiled._replace(type_annotation=None, environment=",
+        "compiled._replace(environment=",
         "tests/toolkit/compiler/test_kept_functions.py -k edited_since",
     ),
     Mutant(

@@ -16,8 +16,10 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from .._compiler.binding import bound
+from .._compiler.decorators import is_compiled
 from .._compiler.per_function import cached_per_function
 from .._compiler.pickling import set_recipe
+from .._compiler.signatures import TARGET
 from ..errors import check_array, check_count, check_instance, check_text, names_removed_folder, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_names, check_truth
@@ -250,16 +252,27 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", function))
 
 
+ATTEMPTS = ((False, True), (True, True), (True, False))  # whether a function allocates, and has our maths
+
+
 @cached_per_function
 def block_of(
-    function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None = None
+    function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None = None, point: Any = None
 ) -> Callable[..., None]:
     """The block function of ``function``, as described in ``target``; parameters_shape: None without parameters.
 
-    One and the same while it is in use, for the same function.
+    One and the same while it is in use, for the same function. point: ``function`` compiled for one point; None to find
+    it: that of a block on disk has been checked, and need not compile.
     """
     spreads = takes_scalars(function, dim, parameters_shape is not None)
-    point: Any = compile_point(function, dim, parameters_shape, spreads=spreads)
+    if point is None:
+        make: Any = block_of.__wrapped__  # type: ignore[attr-defined]
+        for allocates, ours in ATTEMPTS:
+            found = make(function, dim, parameters_shape, rebind(function, allocates=allocates, ours=ours))
+            if any(is_compiled(found, TARGET, allocates=counts, packed=True) for counts in {False, allocates}):
+                return found  # type: ignore[no-any-return]
+        compiled = compile_point(function, dim, parameters_shape, spreads=spreads)
+        return make(function, dim, parameters_shape, compiled)  # type: ignore[no-any-return]
     load, store = lane_access(dim)
     # nan first: an exception at run time (an index, a singular matrix) would leave the energies of the previous step.
     if parameters_shape is None:
@@ -314,7 +327,7 @@ def compile_point(
     arguments = inspect.signature(plain).parameters.values()
     signature += [types.Omitted(p.default) for p in arguments if p.default is not p.empty]
     # Numba raises many exception classes, mostly because arrays are allocated, or because our maths takes no arrays.
-    for allocates, ours in ((False, True), (True, True), (True, False)):
+    for allocates, ours in ATTEMPTS:
         compiled = rebind(function, allocates=allocates, ours=ours)
         try:
             with names_removed_folder():

@@ -12,8 +12,9 @@ import toolkit
 from targets import mixtures
 from toolkit import Target, sample, samplers
 from toolkit.maths import special
+from toolkit.problem.definition import compile_block
 from toolkit.problem.math_substitution import rebind
-from toolkit.problem.point_function import target
+from toolkit.problem.point_function import block_of, target
 
 BLOCK = mixtures.cosine25()
 POINTS = np.random.default_rng(0).normal(size=(37, 2)) * 4.0
@@ -221,6 +222,17 @@ def test_draws_equal_those_of_the_block_function():
         for t in (BLOCK, target(as_tuple, dim=2))
     ]
     np.testing.assert_allclose(runs[0], runs[1], atol=1e-12)
+
+
+@pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.parametrize(
+    "function", [lambda x: (0.5 * x[0] ** 2, x), lambda x: (0.5 * np.array([x[0] ** 2]).sum(), x)], ids=["", "array"]
+)
+def test_what_is_on_disk_is_not_compiled_to_check_it(function, monkeypatch):
+    compile_block(block_of.__wrapped__(function, 1))
+    monkeypatch.setattr("toolkit.problem.point_function.compile_point", None)
+    energy, gradient = Target("loaded", 1, block_of.__wrapped__(function, 1)).evaluate([[3.0]])
+    assert (energy.item(), gradient.item()) == (4.5, 3.0)
 
 
 def no_helper(x):
