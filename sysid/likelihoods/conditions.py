@@ -58,7 +58,9 @@ def by_windows(values: Array, weights: Array, ends: Array | None = None) -> Arra
 
     ends: values (nodes, …) where a window ends, if they jump from one window to the next.
     """
-    stacked = np.stack([values[:-1:2], values[1::2], (values if ends is None else ends)[2::2]])
+    stacked = np.empty((3, len(values) // 2, *values.shape[1:]))
+    stacked[0], stacked[1] = values[:-1:2], values[1::2]
+    stacked[2] = (values if ends is None else ends)[2::2]
     summed = np.dot(weights, stacked.reshape(3, -1))
     return np.asarray(summed.reshape(2, *stacked.shape[1:]).swapaxes(0, 1))
 

@@ -174,7 +174,9 @@ def combined(gram: Array, names: tuple[str, ...], *, every: bool = False) -> str
 
 def residuals(fitted: FittedPath) -> Array:
     """Values less path at the samples (n, dim), 0 where missing."""
-    return np.nan_to_num(fitted.series.values - fitted.path[fitted.grid.samples])
+    differences = fitted.series.values - fitted.path[fitted.grid.samples]
+    differences[np.isnan(differences)] = 0.0
+    return np.asarray(differences)
 
 
 def noise_of(paths: list[FittedPath], freedom: float) -> Array:

@@ -22,18 +22,18 @@ def term_jacobian(library: Library, path: Array) -> Array:
     columns = tuple(path.T)
     out = np.empty((dim, len(path), len(library)))
     factors = monomials.factors(columns)
+    others = [(k, term) for k, term in enumerate(library.terms) if term.powers is None]
     for d in range(dim):
-        moved = tuple(column + (1j * COMPLEX_STEP if e == d else 0.0) for e, column in enumerate(columns))
+        moved = columns[d] + 1j * COMPLEX_STEP
         slopes = factors.copy()  # the imaginary part of a product of which one factor is complex is that of its own
         for place, (column, power) in enumerate(monomials.used):
             if column == d:
-                slopes[place] = np.imag(moved[d] ** power)
+                slopes[place] = (moved**power).imag
         compiled_product()(slopes, monomials.places, out[d])
         out[d, :, monomials.places[:, d] < 0] = 0.0
-        for k, term in enumerate(library.terms):
-            if term.powers is None:
-                out[d, :, k] = np.imag(complex_values(term, moved))
-        out[d] /= COMPLEX_STEP
+        for k, term in others:
+            out[d, :, k] = np.imag(complex_values(term, (*columns[:d], moved, *columns[d + 1 :])))
+    out /= COMPLEX_STEP
     return np.ascontiguousarray(out.transpose(1, 2, 0))
 
 
