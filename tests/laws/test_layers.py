@@ -5,6 +5,7 @@ import functools
 import importlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -69,6 +70,19 @@ def room_of(module: str) -> tuple[str, int]:
     return package, ORDER[package].index(rest[0])
 
 
+class Module(NamedTuple):
+    """A file of ours, and what it says."""
+
+    path: Path
+    tree: ast.Module
+
+
+@pytest.fixture(scope="module", params=MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def module(request):
+    """Each file, parsed once for all tests of it, which pytest runs one after the other; all trees take 130 MB."""
+    return Module(request.param, ast.parse(request.param.read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_rooms_import_downwards(path):
     package, place = room_of(module_of(path))
@@ -111,10 +125,9 @@ def test_tests_lie_in_the_rooms_of_the_code(package):
     assert {path.parent.name for path in (ROOT / "tests" / package).rglob("test_*.py")} <= rooms
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_kernels_take_few_arguments(path):
+def test_kernels_take_few_arguments(module):
     """Of compiled functions, whose arguments have no annotations or are all Any; more need a named tuple."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef):
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             kinds = {"" if a.annotation is None else ast.unparse(a.annotation) for a in arguments}
@@ -154,10 +167,9 @@ def imported(tree):
             yield node.module.partition(".")[0], node.col_offset == 0
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_run_one_way_and_need_the_core_alone(path):
-    package = path.relative_to(ROOT).parts[0]
-    for name, at_top in imported(ast.parse(path.read_text(encoding="utf-8"))):
+def test_imports_run_one_way_and_need_the_core_alone(module):
+    package = module.path.relative_to(ROOT).parts[0]
+    for name, at_top in imported(module.tree):
         if name in PACKAGES:
             assert name == package or name in MAY_IMPORT[package], name
             assert name != package or package == "figures", f"import {name} relatively"
@@ -182,9 +194,8 @@ def kernels(tree):
                 yield node
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_kernels_use_our_maths_and_nothing_cuda_lacks(path):
-    for function in kernels(ast.parse(path.read_text(encoding="utf-8"))):
+def test_kernels_use_our_maths_and_nothing_cuda_lacks(module):
+    for function in kernels(module.tree):
         for node in ast.walk(function):
             assert not isinstance(node, ast.Raise | ast.Try), f"{function.name}: raise or try"
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

@@ -147,11 +147,11 @@ def test_means_of_skewed_values_alarm_no_more_often_than_they_should():
 
 def test_a_start_that_chains_never_leave_is_not_judged():
     distant = replace_pair()
-    stuck = laws(distant, samplers.sgld(0.05), init=[-8.0])
+    stuck = laws(distant, samplers.sgld(0.05), n_chains=64, init=[-8.0])
     assert stuck["mode weights"].passed is None
     assert "changed its mode 0 times on average" in stuck["mode weights"].words
     assert stuck["mean"].passed is None
-    exact = laws(distant, samplers.sgld(0.05))
+    exact = laws(distant, samplers.sgld(0.05), n_chains=64)
     assert exact["mode weights"].passed is None
     assert "the weights are those of the exact draws it began at" in exact["mode weights"].words
     assert exact["energies"].passed is None  # those of the modes differ by log(0.7 / 0.3)
