@@ -1,5 +1,6 @@
 """A problem of identification: positions and parameters of runs, starts, initial states, batches, words."""
 
+import functools
 import warnings
 from dataclasses import replace
 
@@ -209,17 +210,24 @@ def arviz():
         return pytest.importorskip("arviz")
 
 
+@functools.cache
+def problem_and_run(kind, moves):
+    """Of one kind and sampler: what is written in all formats."""
+    problem, (sampler, asked) = KINDS[kind](), SAMPLERS[moves]
+    start = problem.positions(np.array([[10.0, 28.0, 2.5], [9.0, 27.0, 2.7]]))
+    if moves == "weights":
+        start = np.repeat(start[:, None], 2, axis=1)
+    run = sample(problem, sampler, n_steps=30, n_chains=2, seed=1, init=start, keep_energies=True, **asked)
+    return problem, run
+
+
 @pytest.mark.parametrize("suffix", [".nc", ".zarr", ".zarr.zip", ".npz"])
 @pytest.mark.parametrize("moves", SAMPLERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
 def test_files_have_parameters_by_name_and_are_loaded_to_the_bit(kind, moves, suffix, tmp_path):
     xarray = pytest.importorskip("xarray")
-    problem, (sampler, asked) = KINDS[kind](), SAMPLERS[moves]
-    start = problem.positions(np.array([[10.0, 28.0, 2.5], [9.0, 27.0, 2.7]]))
-    if moves == "weights":
-        start = np.repeat(start[:, None], 2, axis=1)
-    run = sample(problem, sampler, n_steps=30, n_chains=2, seed=1, init=start, keep_energies=True, **asked)
+    problem, run = problem_and_run(kind, moves)
     path = tmp_path / f"run{suffix}"
     run.save(path)
     for loaded in (load(path), load(path, problem)):
