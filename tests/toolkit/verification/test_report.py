@@ -13,6 +13,7 @@ import pytest
 import targets
 from tests.support.faults import BINS, BOX, NORMAL, PAIR, RIGHT, WRONG, steep_block
 from toolkit import Report, Target, boundaries, from_callable, sample, samplers, schedules, verify
+from toolkit.__main__ import main
 from toolkit.problem.definition import as_problem
 from toolkit.verification.bits import Case, arrays_of, first_difference
 from toolkit.verification.report import Check
@@ -268,14 +269,15 @@ def test_the_command_runs_the_file_it_is_given_and_fails_where_a_check_does(tmp_
         assert "The gradient has the wrong sign" in done.stdout
 
 
-def test_the_command_refuses_what_is_not_there(tmp_path):
+def test_the_command_refuses_what_is_not_there(tmp_path, capsys):
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
     missing = run_command(str(tmp_path / "empty.py"))
     assert missing.returncode == 2
     assert "empty.py has no 'problem'" in missing.stderr
-    none = run_command(str(tmp_path / "none.py"))
-    assert none.returncode == 2
-    assert "script must be a Python file" in none.stderr
+    with pytest.raises(SystemExit) as none:
+        main(["verify", str(tmp_path / "none.py")])
+    assert none.value.code == 2
+    assert "script must be a Python file" in capsys.readouterr().err
 
 
 def run_command(*arguments):
