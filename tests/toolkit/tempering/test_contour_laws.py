@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import types
 from numpy.polynomial.legendre import leggauss
 from scipy.special import erf
 
 from targets import mixtures
 from toolkit import ContourWarning, Sampler, sample, samplers, tempering
+from toolkit._compiler import compile_part
 from toolkit.tempering.contour_tempering import FIELDS, Partition, step_decay
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -109,12 +110,11 @@ def test_printed_weights_are_biased_by_the_bins(width, stated):
     assert abs(error(values, exact_second_moment(0.02, cells, 0.75))) > SIGMAS
 
 
-@njit
-def commonly_coded(u_min, width, n_bins, zeta, h, steps, chains, seed, moments):
+def commonly_coded(u_min, width, n_bins, zeta, h, steps, seed, moments):
     """θ uniform at first, never-visited bins used like any other, weights θ(J)^ζ; E x² of each chain."""
     np.random.seed(seed)
     theta = np.empty(n_bins)
-    for chain in range(chains):
+    for chain in range(moments.size):
         theta[:] = 1.0 / n_bins
         x, total, second = np.random.normal(), 0.0, 0.0
         for k in range(steps):
@@ -131,11 +131,16 @@ def commonly_coded(u_min, width, n_bins, zeta, h, steps, chains, seed, moments):
         moments[chain] = second / total
 
 
+REAL, WHOLE = types.float64, types.int64
+COMMON = types.void(REAL, REAL, WHOLE, REAL, REAL, WHOLE, WHOLE, types.float64[::1])
+
+
 @pytest.mark.parametrize("width", [0.5, 1.0])
 def test_the_common_code_is_wrong(width):
     """Where the partition begins 1 below the lowest energy the variance of N(0, 1) comes out as 0.02; ours does not."""
     cells, moments = Partition(LOWEST - 1.0, width, round(13.0 / width)), np.zeros(6)
-    commonly_coded(cells.u_min, width, cells.n_bins, 0.75, 0.01, 50_000, moments.size, 1, moments)
+    common = compile_part(commonly_coded, COMMON, allocates=True)
+    common(cells.u_min, width, cells.n_bins, 0.75, 0.01, 50_000, 1, moments)
     assert 0.01 < moments.min() < moments.max() < 0.12
     run = normal_run(tempering.contour(zeta=0.75, partition=cells, field="theta_zeta"), h=0.01)
     assert abs(error(weighted_mean(run, run.draws[:, :, 0] ** 2), exact_second_moment(0.01, cells, 0.75))) < SIGMAS
