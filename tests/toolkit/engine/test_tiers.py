@@ -417,13 +417,15 @@ def test_machine_code_with_addresses_is_not_delivered():
     module = SimpleNamespace(functions=functions, global_variables=[])
     library = SimpleNamespace(has_dynamic_globals=True, _final_module=module, _reload_init={"threads"})
     code = ("name", "object", (b"machine code", b"bitcode"))
-    compiled = SimpleNamespace(library=library, _reduce=lambda: (code, "rest"))
-    compiled._replace = lambda *, type_annotation: compiled
+    environment = SimpleNamespace(globals={"__name__": __name__})
+    compiled = SimpleNamespace(library=library, environment=environment, _reduce=lambda: (code, "rest", "environments"))
+    compiled._replace = lambda **changes: compiled
     engine = SimpleNamespace(overloads={(): compiled})
     with pytest.raises(ValueError, match="addresses"):
         tiers.machine_code(engine)
     library.has_dynamic_globals = False
-    assert tiers.machine_code(engine) == ("name", (b"machine code", {"known"}, b"bitcode", ("threads",)), ["rest"])
+    stored = b"machine code", {"known"}, {"C"}, b"bitcode", ("threads",)
+    assert tiers.machine_code(engine) == ("name", stored, ["rest", ()])
     library._final_module.global_variables.append(SimpleNamespace(name=RuntimeLinker.PREFIX + "f", is_declaration=True))
     with pytest.raises(ValueError, match="addresses"):
         tiers.machine_code(engine)
