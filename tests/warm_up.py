@@ -26,7 +26,7 @@ def phases(*names):
     from toolkit._engine.state import CALLING_PHASE, PHASE
 
     for name in names:
-        function = getattr(metropolis_step if name == "propose" else phases, name)
+        function = getattr(metropolis_step if name.startswith("propose") else phases, name)
         signature = CALLING_PHASE if "callees" in function.__code__.co_varnames else PHASE
         compile_part(function, signature, packed=True, from_python=False)
 
@@ -81,10 +81,12 @@ def sampler(name):
 
 
 def walls():
-    """The look-up of convex domains."""
+    """The look-up of convex domains, and that of their nearest points."""
     from targets import domains
+    from toolkit.boundaries.convex import FIND_NEAREST
 
     assert domains.box([0.0], [1.0]).domain
+    FIND_NEAREST.provide()
 
 
 def sparse_fits():
@@ -111,6 +113,7 @@ def targets_of_many():
 PARTS = {  # the longest first
     "engine": engine,
     "exact moves": partial(phases, "propose"),
+    "exact moves with a contour": partial(phases, "propose_by_contour"),
     "trajectories": trajectories,
     "adaptive solver": adaptive_solver,
     "replica exchange": partial(sampler, "resgld"),
