@@ -24,6 +24,7 @@ from toolkit._compiler import (
     kernel,
     pack_arguments,
     pointer_to,
+    pointer_to_part,
     set_linked_form,
     set_recipe,
     tuple_type,
@@ -493,8 +494,7 @@ def linked_shoot(shape: Shape, *functions: Any) -> Any:
     SHOOT.provide()
     shared = SHOOT.pointer
     advance, retreat, measure, push, add_datum, add_slope, finish_state = (
-        pointer_to(function, kind.signature, WITHOUT_SLOPE.get(kind.signature))
-        for function, kind in zip(functions, PARTS.types[1:], strict=True)
+        part_pointer(function, kind.signature) for function, kind in zip(functions, PARTS.types[1:], strict=True)
     )
 
     def shoot(theta, energy, slope, numbers, work):
@@ -505,6 +505,13 @@ def linked_shoot(shape: Shape, *functions: Any) -> Any:
         call_part(part, pack_arguments(part, (theta, energy, slope, numbers, work, parts)))
 
     return shoot
+
+
+def part_pointer(function: Any, signature: Any) -> Any:
+    """A part as a function pointer; those that many systems have are compiled once, and kept on disk."""
+    if "<locals>" in function.py_func.__qualname__:
+        return pointer_to(function, signature, WITHOUT_SLOPE.get(signature))
+    return pointer_to_part(function.py_func, signature, from_python=False)
 
 
 def other_arguments(law: str, dof: float, measurement: tuple[Any, ...]) -> tuple[Any, ...]:

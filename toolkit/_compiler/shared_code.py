@@ -62,12 +62,12 @@ def pointer_by_symbol(symbol: str, signature: Signature) -> Any:
     return pointer
 
 
-def pointer_to_part(function: Any, signature: Signature) -> Any:
-    """As ``pointer_to``, to what ``compile_part`` makes of ``function`` with packed arguments, for Python, too.
+def pointer_to_part(function: Any, signature: Signature, *, from_python: bool = True) -> Any:
+    """As ``pointer_to``, to what ``compile_part`` makes of ``function`` with packed arguments.
 
     It is found by a symbol that says all that its code depends on; where nothing does, its caller compiles it anew.
     """
-    compiled = compile_part(function, signature, packed=True)
+    compiled = compile_part(function, signature, packed=True, from_python=from_python)
     stamp = stamp_of(compiled)
     if stamp is None:
         return pointer_to(kernel(linked_form(function)), signature)
