@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm_up import compile_in_turn
+from tests.warm_up import compile_in_turn, import_in_turn
 
 
 def pytest_configure(config):
@@ -33,10 +33,12 @@ def pytest_collection(session):
     It would go through a million objects again and again, which takes a sixth of the time of collecting tests.
     Then it runs less often than by default: compiling makes many objects that stay, and takes 5 % less time so.
     """
-    if hasattr(session.config, "workerinput"):
-        compile_in_turn(Path(session.config.workerinput["warm_up"]))
     gc.disable()
     try:
+        if hasattr(session.config, "workerinput"):
+            folder = Path(session.config.workerinput["warm_up"])
+            compile_in_turn(folder)
+            import_in_turn(folder)
         return (yield)
     finally:
         gc.freeze()

@@ -1,11 +1,15 @@
-"""What most test files need compiled: shared among pytest's workers before they collect, each compiling some parts.
+"""What most test files need compiled, and the files themselves: shared among pytest's workers before they collect.
 
 Otherwise every worker would compile all of it, at the same time, as long as none of it is on disk.
 """
 
+import contextlib
+import importlib
 import time
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 PATIENCE = 300.0  # seconds for another worker to end
 
@@ -134,19 +138,38 @@ PARTS = {  # the longest first
 }  # fmt: skip
 
 
+def is_mine(folder: Path, name: str) -> bool:
+    """Whether no other worker has begun what has this name. folder: the workers' own."""
+    try:
+        (folder / f"{name} begun").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def compile_in_turn(folder: Path) -> None:
     """Compile the parts that no other worker has begun; return when all are compiled. folder: the workers' own."""
     for name, part in PARTS.items():
-        try:
-            (folder / f"{name} begun").touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        try:
-            part()
-        finally:
-            (folder / f"{name} done").touch()
+        if is_mine(folder, name):
+            try:
+                part()
+            finally:
+                (folder / f"{name} done").touch()
     started = time.monotonic()
     while time.monotonic() - started < PATIENCE:
         if all((folder / f"{name} done").exists() for name in PARTS):
             return
         time.sleep(0.05)
+
+
+def import_in_turn(folder: Path) -> None:
+    """Import the test files that no other worker has begun: what Python and Numba make of them is then on disk.
+
+    What one raises, collecting it will raise again.
+    """
+    tests = Path(__file__).parent
+    for path in sorted(tests.rglob("test_*.py")):
+        name = ".".join(path.relative_to(tests.parent).with_suffix("").parts)
+        if is_mine(folder, name):
+            with contextlib.suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(name)
