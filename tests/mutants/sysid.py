@@ -6,8 +6,8 @@ MUTANTS = [
     Mutant(
         "sysid: what a complex step that divides by 0 leaves counts as a slope",
         "sysid/likelihoods/trajectory_kernel.py",
-        "pointer_to(function, kind.signature, WITHOUT_SLOPE.get(kind.signature))",
-        "pointer_to(function, kind.signature)",
+        "pointer_to(function, signature, WITHOUT_SLOPE.get(signature))",
+        "pointer_to(function, signature)",
         "tests/sysid/likelihoods/test_trajectories.py -k divides_by_a_parameter",
     ),
     Mutant(
