@@ -85,18 +85,20 @@ def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process
 
 FIRST_DRAW = """
 import sys
-import numpy as np
-from numba import types
 from targets import mixtures
-from tests.toolkit.compiler.test_lowering import product
 from toolkit import sample, samplers
-from toolkit._compiler import compile_part
 
 sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
+assert "numba.np.npyimpl" not in sys.modules and "scipy.linalg" not in sys.modules
+
+import numpy as np
+from numba import types
+from tests.toolkit.compiler.test_lowering import product
+from toolkit._compiler import compile_part
+
 square = types.float64[:, ::1]
 a, out = np.array([[2.0, 1.0], [0.5, 3.0]]), np.empty((2, 2))
 loaded = compile_part(product, types.void(square, square), allocates=True)
-assert "numba.np.npyimpl" not in sys.modules and "scipy.linalg" not in sys.modules
 loaded(a, out)
 np.testing.assert_allclose(out, [[4.5, 5.0], [2.5, 9.5]])
 
