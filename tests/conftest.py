@@ -38,7 +38,7 @@ def pytest_collection(session):
         if hasattr(session.config, "workerinput"):
             folder = Path(session.config.workerinput["warm_up"])
             compile_in_turn(folder)
-            import_in_turn(folder)
+            import_in_turn(folder, [Path(asked.partition("::")[0]).resolve() for asked in session.config.args])
         return (yield)
     finally:
         gc.freeze()

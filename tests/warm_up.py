@@ -162,13 +162,15 @@ def compile_in_turn(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def import_in_turn(folder: Path) -> None:
+def import_in_turn(folder: Path, asked: list[Path]) -> None:
     """Import the test files that no other worker has begun: what Python and Numba make of them is then on disk.
 
-    What one raises, collecting it will raise again.
+    asked: the files and folders that are tested. What one raises, collecting it will raise again.
     """
     tests = Path(__file__).parent
     for path in sorted(tests.rglob("test_*.py")):
+        if not any(path.is_relative_to(one) for one in asked):
+            continue
         name = ".".join(path.relative_to(tests.parent).with_suffix("").parts)
         if is_mine(folder, name):
             with contextlib.suppress(Exception, pytest.skip.Exception):

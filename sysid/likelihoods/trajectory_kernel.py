@@ -508,8 +508,8 @@ def linked_shoot(shape: Shape, *functions: Any) -> Any:
 
 
 def part_pointer(function: Any, signature: Any) -> Any:
-    """A part as a function pointer; those that many systems have are compiled once, and kept on disk."""
-    if "<locals>" in function.py_func.__qualname__:
+    """A part as a function pointer; those that many systems have, and that never raise, are compiled once for all."""
+    if "<locals>" in function.py_func.__qualname__ or signature in WITHOUT_SLOPE:
         return pointer_to(function, signature, WITHOUT_SLOPE.get(signature))
     return pointer_to_part(function.py_func, signature, from_python=False)
 

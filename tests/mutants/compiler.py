@@ -4,9 +4,16 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
-        "loading: what the code needs is not looked for",
+        "loading: what the code calls is not looked for",
         "toolkit/_compiler/lowering.py",
-        "    if any(map(is_unknown, stored.needs)):\n        context.refresh()\n",
+        "(rtsys.initialize, type(context).refresh)",
+        "(rtsys.initialize,)",
+        "tests/toolkit/compiler/test_lowering.py -k unknown_symbol",
+    ),
+    Mutant(
+        "loading: code is loaded that calls what is not there",
+        "toolkit/_compiler/lowering.py",
+        "    if any(map(is_unknown, stored.needs)):\n        return None\n",
         "",
         "tests/toolkit/compiler/test_lowering.py -k unknown_symbol",
     ),
@@ -34,7 +41,7 @@ MUTANTS = [
     Mutant(
         "shared code: one symbol for all parts that Python calls, too",
         "toolkit/_compiler/shared_code.py",
-        'f"shared.{function.__qualname__}.{stamp}"',
+        'f"shared.{function.__qualname__} {signature} {stamp}"',
         'f"shared.{function.__qualname__}"',
         "tests/toolkit/compiler/test_shared_code.py",
     ),

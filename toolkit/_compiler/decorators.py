@@ -14,6 +14,7 @@ from typing import Any
 
 from numba import config, njit, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
@@ -54,7 +55,7 @@ class OwnEngines(CompileResultCacheImpl):  # type: ignore[misc]
         return reduce_compiled(cres)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """The compiled function."""
+        """The compiled function; None where it must be compiled again."""
         return load_compiled(target_context, payload)
 
     def check_cachable(self, cres: Any) -> bool:
@@ -76,7 +77,7 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
         self.stamp = stamp
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function; None where it is not on disk. Unlike Numba's, it loads what the code needs alone."""
+        """The compiled function; None where it is not on disk. Numba's would first import all that it compiles from."""
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
@@ -192,16 +193,17 @@ def compile_part(
         raise ValueError("from_python must be True for a part that is not packed: nobody could call it")
     if config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
-    compiler = COMPILERS[packed, cache_stamp(function) is None]
-    dispatcher = njit(
-        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
-        no_cpython_wrapper=not from_python, pipeline_class=compiler,
-    )(linked_form(function))  # fmt: skip
-    cache = cache_of_part(function, allocates=allocates, packed=packed, from_python=from_python)
-    if cache is not None:
-        dispatcher._cache = cache
-    with names_removed_folder(), without_collections():
-        dispatcher.compile(signature)
+    with global_compiler_lock:  # until it is linked, no other thread gives a symbol of its linked form another address
+        compiler = COMPILERS[packed, cache_stamp(function) is None]
+        dispatcher = njit(
+            nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
+            no_cpython_wrapper=not from_python, pipeline_class=compiler,
+        )(linked_form(function))  # fmt: skip
+        cache = cache_of_part(function, allocates=allocates, packed=packed, from_python=from_python)
+        if cache is not None:
+            dispatcher._cache = cache
+        with names_removed_folder(), without_collections():
+            dispatcher.compile(signature)
     dispatcher.disable_compile()
     forget_source(dispatcher)
     set_recipe(

@@ -257,20 +257,22 @@ def with_module(environment: Environment) -> Environment:
 
 
 def is_unknown(symbol: str) -> bool:
-    """Whether machine code that needs ``symbol`` cannot be loaded yet."""
+    """Whether machine code that calls ``symbol`` cannot be loaded yet."""
     return address_of_symbol(symbol) is None
 
 
-def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult:
-    """The compiled function of ``reduce_compiled``.
+def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult | None:
+    """The compiled function of ``reduce_compiled``; None where it calls what this process does not have.
 
-    Numba would first load all that it compiles from, which takes 0.12 s of a new process; here, what the code needs.
+    Numba would first import all that it compiles from, which takes 0.12 s of a new process; here, only where that is
+    needed.
     """
     name, stored, rest = reduced
+    for begin in (rtsys.initialize, type(context).refresh):
+        if any(map(is_unknown, stored.needs)):
+            begin(context)
     if any(map(is_unknown, stored.needs)):
-        rtsys.initialize(context)
-    if any(map(is_unknown, stored.needs)):
-        context.refresh()
+        return None
 
     def library(_: None) -> LoadedLibrary:  # made by Numba once it has begun what the code needs, such as threads
         return LoadedLibrary(context.codegen(), name, stored, rest[0].llvm_func_name)

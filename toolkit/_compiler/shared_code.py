@@ -65,16 +65,18 @@ def pointer_by_symbol(symbol: str, signature: Signature) -> Any:
 def pointer_to_part(function: Any, signature: Signature, *, from_python: bool = True) -> Any:
     """As ``pointer_to``, to what ``compile_part`` makes of ``function`` with packed arguments.
 
-    It is found by a symbol that says all that its code depends on; where nothing does, its caller compiles it anew.
+    Machine code finds it by a symbol that holds its key on disk. Where it has none, it is compiled once more, with its
+    caller.
     """
-    compiled = compile_part(function, signature, packed=True, from_python=from_python)
+    options = {} if from_python else {"from_python": False}
+    compiled = compile_part(function, signature, packed=True, **options)
     stamp = stamp_of(compiled)
     if stamp is None:
         return pointer_to(kernel(linked_form(function)), signature)
-    symbol = f"shared.{function.__qualname__}.{stamp}"
+    symbol = f"shared.{function.__qualname__} {signature} {stamp}"
     llvm.add_symbol(symbol, packed_address(compiled))
     pointer = pointer_by_symbol(symbol, signature)
-    pointer.target = compiled  # whose machine code lives as long as it does
+    pointer.target = compiled  # the caller holds the pointer, and so the machine code that it calls
     return pointer
 
 

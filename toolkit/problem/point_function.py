@@ -261,8 +261,8 @@ def block_of(
 ) -> Callable[..., None]:
     """The block function of ``function``, as described in ``target``; parameters_shape: None without parameters.
 
-    One and the same while it is in use, for the same function. point: ``function`` compiled for one point; None to find
-    it: that of a block on disk has been checked, and need not compile.
+    One and the same while it is in use, for the same function. point: ``function`` for one point, compiled and checked;
+    None to do so here, unless a block is on disk, which was made of a function that had been checked.
     """
     spreads = takes_scalars(function, dim, parameters_shape is not None)
     if point is None:

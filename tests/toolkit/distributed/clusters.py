@@ -11,7 +11,8 @@ import distributed.utils
 from dask.distributed import Client, LocalCluster
 
 # Workers fork from one process, where there is fork, which has imported these modules once for all of them.
-FROM, IMPORTED = "forkserver" if os.name == "posix" else "spawn", ["distributed.nanny", "toolkit", "targets"]
+START_METHOD = "forkserver" if os.name == "posix" else "spawn"
+PRELOADED = ["distributed.nanny", "toolkit", "targets"]
 
 
 @contextlib.contextmanager
@@ -19,8 +20,10 @@ def local_cluster(n_workers=2, threads=1, processes=True, **options):
     """A client of a new cluster on this machine, which is closed at the end."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     distributed.utils._forkserver_preload_set = True  # Dask would choose other modules, with pandas
-    multiprocessing.set_forkserver_preload(IMPORTED)
-    with dask.config.set({"distributed.worker.multiprocessing-method": FROM}):  # also for a worker in place of another
+    multiprocessing.set_forkserver_preload(PRELOADED)
+    with dask.config.set(
+        {"distributed.worker.multiprocessing-method": START_METHOD}
+    ):  # also for a worker in place of another
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cluster = LocalCluster(
