@@ -85,7 +85,7 @@ def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy, whole):
     """Cached code depends on files Numba does not watch: an edit of each shows in the next process."""
     script = SCRIPT if whole else PART
     first, compiled = run_in(copy, script)
-    assert ({"advance", "move_langevin"} if whole else set()) | {"gaussian_mixture_block"} <= compiled
+    assert ({"advance"} if whole else set()) | {"gaussian_mixture_block"} <= compiled  # others perhaps beside it
     again, compiled = run_in(copy, script)
     assert again == first
     assert not compiled  # all came from the disk
