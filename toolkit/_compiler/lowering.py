@@ -268,11 +268,11 @@ def load_compiled(context: Any, reduced: tuple[Any, ...]) -> CompileResult | Non
     needed.
     """
     name, stored, rest = reduced
-    for begin in (rtsys.initialize, type(context).refresh):
-        if any(map(is_unknown, stored.needs)):
-            begin(context)
-    if any(map(is_unknown, stored.needs)):
-        return None
+    further = [rtsys.initialize, type(context).refresh]
+    while any(map(is_unknown, stored.needs)):
+        if not further:
+            return None
+        further.pop(0)(context)
 
     def library(_: None) -> LoadedLibrary:  # made by Numba once it has begun what the code needs, such as threads
         return LoadedLibrary(context.codegen(), name, stored, rest[0].llvm_func_name)
