@@ -17,6 +17,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import Signature
+from numba.experimental import function_type  # noqa: F401  # registers types, see ``type_of_pointer``
 from numba.extending import typeof_impl
 
 from ..errors import Unavailable, names_removed_folder
@@ -293,5 +294,9 @@ class NoPart(FunctionPointer):
 
 @typeof_impl.register(FunctionPointer)
 def type_of_pointer(pointer: FunctionPointer, context: Any) -> types.FunctionType:
-    """The pointer's type, made once, not for every block that is advanced."""
+    """The pointer's type, made once, not for every block that is advanced.
+
+    Numba imports ``function_type`` in the first call of a compiled function, and that registers types as this does. If
+    it did so in one of a run's threads, another that looked a type up just then would fail; so it is imported above.
+    """
     return pointer.type

@@ -84,11 +84,19 @@ def test_code_is_kept_and_loaded_where_numba_does_not_list_what_begins_a_process
 
 
 FIRST_DRAW = """
-import sys
+import sys, threading
 from targets import mixtures
-from toolkit import sample, samplers
+from toolkit import Layout, sample, samplers
 
-sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
+in_threads = []
+
+def note_import(event, arguments):
+    if event == "import" and threading.current_thread() is not threading.main_thread():
+        in_threads.append(arguments[0])
+
+sys.addaudithook(note_import)
+sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, n_chains=2, seed=0, threads=2, layout=Layout(lanes=1))
+assert not in_threads, in_threads
 assert "numba.np.npyimpl" not in sys.modules and "scipy.linalg" not in sys.modules
 
 import numpy as np
@@ -118,7 +126,10 @@ def product(a, out):
 
 
 def test_a_first_draw_does_without_what_numba_compiles_from_and_what_code_needs_is_there():
-    """Numba would import 63 modules to load a function, and SciPy's linear algebra to see that it is there."""
+    """Numba would import 63 modules to load a function, and SciPy's linear algebra to see that it is there.
+
+    A run's threads import nothing: what registers types there would change a dictionary that another reads.
+    """
     sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, seed=0)
     square = types.float64[:, ::1]
     compile_part(product, types.void(square, square), allocates=True)  # on disk from now on
