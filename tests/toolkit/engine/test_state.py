@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from targets import mixtures
 from tests.support.checkpoint_cases import CASES, assert_same, run_case, stopped
-from toolkit import Layout, Problem
+from toolkit import Layout, Problem, samplers
 from toolkit._compiler.block_rows import LAMBDA
 from toolkit._engine import state
 from toolkit._engine.cpu import CpuEngine
@@ -153,6 +154,19 @@ def test_blocks_share_their_scratch_and_threads_do_not():
     moved = engine._for_thread(blocks[1].state, 1)
     assert moved.position is blocks[1].state.position
     assert (moved.rows[LAMBDA] == 1.0).all()
+
+
+def test_blocks_share_what_is_constant_and_the_same_in_them():
+    """Of 37 chains in blocks of 16, the last smaller; in the second case the first 20 have another step size."""
+    sizes = np.where(np.arange(37) < 20, 1e-3, 2e-3)
+    for step_size, equal in ((1e-3, {*state.CONSTANT}), (sizes, {"replica", "base_temperature", "scale"})):
+        problem, sampler = Problem(mixtures.cosine25()), samplers.sgld(step_size)
+        blocks = make_blocks(problem, sampler, np.zeros((37, 1, 2)), Layout(lanes=16), 1)
+        first, second, last = (block.state for block in blocks)
+        assert {name for name in state.CONSTANT if getattr(first, name) is getattr(second, name)} == equal
+        assert {name for name in state.CONSTANT if getattr(first, name) is getattr(last, name)} == set()
+        np.testing.assert_array_equal(second.base_step_size, np.broadcast_to(step_size, 37)[16:32])
+        assert second.chain[0] == 16
 
 
 def test_counts_that_stay_0_take_no_memory():
