@@ -153,6 +153,39 @@ def converted(context: Any, builder: Any, values: Any, own: Any, expected: Any) 
     ]
 
 
+def with_address(context: Any, builder: Any, kind: types.FunctionType, address: Any) -> Any:
+    """The function pointer of type ``kind`` to an ``address``."""
+    return builder.insert_value(cgutils.get_null_value(context.get_value_type(kind)), address, 0)
+
+
+def tuple_by_address(kind: types.BaseTuple) -> Any:
+    """An intrinsic: the tuple of type ``kind``, of integers and parts, by an array of the integers and addresses.
+
+    Such an array is passed at once; of parts, Numba would ask each for its type and its address in every call, by
+    Python. What is no array, as where parts are compiled with their caller, stays as it is.
+    """
+
+    @intrinsic
+    def unpacked(typing_context, given):
+        if not isinstance(given, types.Array):
+            return given(given), lambda context, builder, signature, args: impl_ret_borrowed(
+                context, builder, given, args[0]
+            )
+
+        def generate(context, builder, signature, args):
+            data, items = context.make_array(given)(context, builder, args[0]).data, []
+            for i, one in enumerate(kind.types):
+                number = builder.load(cgutils.gep_inbounds(builder, data, i))
+                if isinstance(one, types.FunctionType):
+                    number = with_address(context, builder, one, builder.inttoptr(number, POINTER))
+                items.append(number)
+            return impl_ret_borrowed(context, builder, kind, context.make_tuple(builder, kind, items))
+
+        return kind(given), generate
+
+    return unpacked
+
+
 @intrinsic
 def without_last(typing_context, address):
     """What is packed at ``address``, less the last of the packed arguments: for a part that takes the others alone.

@@ -246,14 +246,14 @@ def is_compiled(function: Callable[..., Any], signature: Signature, **options: b
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled function as a function-pointer argument; its address is looked up once, not at every call."""
+    """A compiled function as a function-pointer argument; its ``address`` is looked up once, not at every call."""
 
     def __init__(self, compiled: Any) -> None:
         (result,) = compiled.overloads.values()
         self._keeps_alive = compiled
         self._signature = result.signature
         self.type = types.FunctionType(result.signature)
-        self._address = self.address_of(compiled)
+        self.address = self.address_of(compiled)
 
     @staticmethod
     def address_of(compiled: Any) -> int:
@@ -262,7 +262,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
         return address_in(result, result.fndesc.llvm_cfunc_wrapper_name)
 
     def __wrapper_address__(self) -> int:
-        return self._address
+        return self.address
 
     def signature(self) -> Signature:
         """Numba's signature of the function."""
@@ -270,7 +270,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 
 
 class PartPointer(FunctionPointer):
-    """A part with its packed entry point, as an argument of the engine."""
+    """A part with its packed entry point, which the engine calls by its address."""
 
     address_of = staticmethod(packed_address)
 
@@ -281,22 +281,16 @@ def part_pointer(compiled: Any) -> PartPointer:
     return PartPointer(compiled)
 
 
-class NoPart(FunctionPointer):
-    """Stands for a part of type ``kind`` that a run does not have.
-
-    Its address is that of ``Py_IsInitialized``, which could be called: it reads no argument and needs no lock.
-    """
-
-    def __init__(self, kind: types.FunctionType) -> None:
-        self._signature, self.type = kind.signature, kind
-        self._address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
+# Stands for the address of a part that a run does not have: ``Py_IsInitialized`` could be called, as it reads no
+# argument and needs no lock.
+NO_PART = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
 
 
 @typeof_impl.register(FunctionPointer)
 def type_of_pointer(pointer: FunctionPointer, context: Any) -> types.FunctionType:
     """The pointer's type, made once, not for every block that is advanced.
 
-    Numba imports ``function_type`` in the first call of a compiled function, and that registers types as this does. If
-    it did so in one of a run's threads, another that looked a type up just then would fail; so it is imported above.
+    Numba imports ``function_type`` in the first call with such an argument, and that registers types as this does. If
+    it did so in one of several threads, another that looked a type up just then would fail; so it is imported above.
     """
     return pointer.type

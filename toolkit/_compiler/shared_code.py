@@ -14,14 +14,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from .argument_pack import POINTER, define_packed, packed_address, packed_name
+from .argument_pack import POINTER, define_packed, packed_address, packed_name, with_address
 from .decorators import compile_part, kernel, linked_form, stamp_of
-
-
-def with_address(context: Any, builder: Any, kind: types.FunctionType, function: Any) -> Any:
-    """The function pointer of type ``kind`` to a function of LLVM's."""
-    null = cgutils.get_null_value(context.get_value_type(kind))
-    return builder.insert_value(null, builder.bitcast(function, POINTER), 0)
 
 
 class SharedCode:
@@ -55,7 +49,7 @@ def pointer_by_symbol(symbol: str, signature: Signature) -> Any:
         def generate(context, builder, signature, args):
             # The call converts it to the type of a packed entry point.
             function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), symbol)
-            return with_address(context, builder, kind, function)
+            return with_address(context, builder, kind, builder.bitcast(function, POINTER))
 
         return kind(), generate
 
@@ -105,7 +99,7 @@ def pointer_to(compiled: Any, signature: Signature, otherwise: Any = None) -> An
                 instead = None if otherwise is None else results[otherwise].fndesc
                 function = define_packed(context, builder.module, described, instead)
                 function.linkage = "internal"
-            return with_address(context, builder, kind, function)
+            return with_address(context, builder, kind, builder.bitcast(function, POINTER))
 
         return kind(), generate
 

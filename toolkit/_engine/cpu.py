@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._compiler.beside import Wanted, compile_parts
 from .._compiler.block_rows import NOISY_ENERGY
-from .._compiler.decorators import NoPart, part_pointer
+from .._compiler.decorators import NO_PART, PartPointer, part_pointer
 from ..boundaries.convex import everywhere_inside, no_domain
 from ..dynamics.interface import check_move
 from ..dynamics.metropolis import no_move
@@ -30,7 +30,6 @@ from .state import (
     Block,
     Constants,
     Outputs,
-    Parts,
     State,
     Steps,
     make_blocks,
@@ -188,6 +187,7 @@ class GeneralEngine(NamedTuple):
     target: Any  # compiled
     locate: Callable[..., None]  # uncompiled
     advance: Callable[..., None]
+    pointers: list[PartPointer]  # whose addresses it calls
 
 
 # Parts for what a run lacks, which the engine then does not call. A user's sampler may name the first or the third:
@@ -213,9 +213,10 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     wanted = [Wanted(p, kinds[p].signature) for p in longest_first if p not in compiled and p not in NOTHING]
     run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted], may_start=not job.is_part)
     compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
-    pointers = {p: NoPart(kind) if p in NOTHING else part_pointer(compiled[p]) for p, kind in kinds.items()}
-    called = Parts(parts.tempering, *(pointers[part] for part in parts.functions))
-    return GeneralEngine(target, parts.locate, functools.partial(run, called))
+    pointers = {part: part_pointer(one) for part, one in compiled.items()}
+    addresses = [pointers[part].address if part in pointers else NO_PART for part in parts.functions]
+    called = np.array([parts.tempering, *addresses], np.int64)
+    return GeneralEngine(target, parts.locate, functools.partial(run, called), list(pointers.values()))
 
 
 def take_tasks(queue: deque[Task]) -> Iterator[Task]:

@@ -27,7 +27,7 @@ from ..tempering.continuous import MOMENTUM, THERMOSTAT
 from .noise_buffer import take_noise
 from .phases import reuses_trajectory_end, set_counters
 from .recording import record, record_row
-from .state import Callees
+from .state import Callees, as_parts
 
 
 @inlined
@@ -52,8 +52,9 @@ def has_diverged(state, couples):
     return n_frozen > 0
 
 
-def advance(parts, state, constants, steps):
-    """Run the steps of one block. parts: ``Parts`` as they are called; the rest are those of the same names."""
+def advance(called, state, constants, steps):
+    """Run the steps of one block. called: what ``as_parts`` reads; the rest are the named tuples of those names."""
+    parts = as_parts(called)
     target = parts.target  # one by one: Numba warns of tuples that begin with a function
     locate = parts.locate
     numbers, outputs, slots, trace_slots = constants.numbers, steps.outputs, steps.slots, steps.trace_slots

@@ -8,6 +8,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
+from .._compiler.argument_pack import tuple_by_address
 from .._compiler.block_rows import (
     CHAIN,
     ENERGY,
@@ -209,7 +210,8 @@ class Parts(NamedTuple):
 
 
 PARTS = s.tuple_type(Parts)
-ADVANCE = types.void(PARTS, STATE, CONSTANTS, STEPS)
+ADVANCE = types.void(s.INTEGERS, STATE, CONSTANTS, STEPS)  # the integers are what ``as_parts`` reads
+as_parts = tuple_by_address(PARTS)
 
 
 # Blocks: groups of chains, with their state.

@@ -5,9 +5,9 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from toolkit._compiler.argument_pack import call_part, n_packed, pack_arguments, without_last
+from toolkit._compiler.argument_pack import call_part, n_packed, pack_arguments, tuple_by_address, without_last
 from toolkit._compiler.decorators import PartPointer, compile_part
-from toolkit._compiler.signatures import FLOATS, MATRIX
+from toolkit._compiler.signatures import FLOATS, INTEGERS, MATRIX
 from toolkit._engine.cuda.compiling import BY_VALUE
 
 PART = types.void(MATRIX, FLOATS, types.int64, types.boolean)
@@ -75,6 +75,26 @@ def test_without_a_pointer_the_arguments_are_a_tuple():
     assert (matrix == -3.0).all()
     BY_VALUE[call_part](add, BY_VALUE[without_last](BY_VALUE[pack_arguments](add, (matrix, row, 0))), 2, False)
     assert (matrix == -1.0).all()
+
+
+def test_parts_by_their_addresses_are_called_and_a_tuple_of_them_stays_one():
+    kind = types.Tuple((types.int64, types.FunctionType(PART), types.int64, types.FunctionType(PART)))
+    as_tuple = tuple_by_address(kind)
+
+    def call_both(given, matrix, row):
+        first, one, second, other = as_tuple(given)
+        call_part(one, pack_arguments(one, (matrix, row)), first, False)
+        call_part(other, pack_arguments(other, (matrix, row)), second, True)
+
+    pointers = [PartPointer(compile_part(part, PART, packed=True)) for part in (add, add_and_count)]
+    addresses = np.array([7, pointers[0].address, 3, pointers[1].address])
+    matrix, row = np.zeros((2, 3)), np.ones(3)
+    caller = njit(types.void(INTEGERS, MATRIX, FLOATS), error_model="numpy", _nrt=False)(call_both)
+    caller(addresses, matrix, row)
+    assert (matrix == 7.0 * 1.0 - 3.0 * 2.0).all()
+    assert (row == 2.0).all()
+    as_it_is = njit(lambda: as_tuple((5, 2.0)))
+    assert as_it_is() == (5, 2.0)
 
 
 def swapped(part, matrix, row, n):

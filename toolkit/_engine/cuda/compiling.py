@@ -20,6 +20,7 @@ from ..._compiler.argument_pack import call_part, pack_arguments, without_last
 from ..._compiler.decorators import inlined
 from ..._compiler.disk_cache import CodeFile
 from ..._compiler.function_digest import stored_name
+from ..state import as_parts
 from .device import SIMULATED, cuda
 
 # Checks of compiled code: operations that may be fused, calls, CUDA's own functions.
@@ -237,6 +238,7 @@ BY_VALUE: dict[Any, Callable[..., Any]] = {
     pack_arguments: lambda part, arguments: arguments,
     without_last: lambda arguments: arguments[:-1],
     call_part: lambda part, arguments, *numbers: part(*arguments, *numbers),
+    as_parts: lambda parts: parts,
 }
 
 
