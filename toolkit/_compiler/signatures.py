@@ -1,4 +1,4 @@
-"""The fixed signatures behind which parts are passed to the engine as function pointers.
+"""The fixed signatures behind which parts are passed to the engine by their addresses.
 
 A lane is one replica of one chain. A block function works on all lanes of a block; its arguments are not shared with
 other threads. Arrays are C-contiguous; ``(dim, lane)`` means shape ``(dim, lanes)``.

@@ -3,7 +3,7 @@
     energy and gradient → tempering → noise → move → boundary → record
 
 A block is a group of chains; the lane of (replica r, chain c) is r · n_chains + c, so a phase serves all replicas
-in one vectorised loop. Parts come in as function pointers (``signatures``), so this file compiles once for all, and
+in one vectorised loop. Parts come in by their addresses (``as_parts``), so this file compiles once for all, and
 phases that not every run needs (``phases``) are compiled when one does.
 """
 
