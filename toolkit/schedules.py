@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ._compiler.decorators import compile_part
 from ._compiler.pickling import portable, remade, restored
-from ._compiler.signatures import FLOATS
+from ._compiler.signatures import FLOATS, INTEGERS
 from .errors import check_array, check_count, check_number, plain_array
-from .maths.elementary import power, sincos_turns
+from .maths.elementary import larger, power, select, sincos_turns
 from .problem.call_text import call_text
 
 __all__ = ["Factors", "Schedule", "constant", "cosine_cycles", "custom", "exponential_decay", "polynomial_decay"]
@@ -186,12 +186,10 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
     def factors(steps: Steps, total_steps: int) -> Factors:
         if n_cycles > total_steps:
             raise ValueError(f"n_cycles must be ≤ n_steps = {total_steps}, got {n_cycles}")
-        length = -(-total_steps // n_cycles)
-        position = (steps % length) / length
-        cosine = np.empty(steps.size)
-        compile_part(fill_cosine_turns, types.void(FLOATS, FLOATS))(0.5 * position, cosine)
-        samples = position >= exploration
-        return Factors(np.maximum(0.5 * (cosine + 1.0), floor), samples.astype(np.float64), samples)
+        found = Factors(np.empty(steps.size), np.empty(steps.size), np.empty(steps.size, np.bool_))
+        steps = np.ascontiguousarray(steps, np.int64)
+        compile_part(fill_cycles, FILL_CYCLES)(steps, -(-total_steps // n_cycles), exploration, floor, *found)
+        return found
 
     numbers = {"n_cycles": int(n_cycles), "exploration": float(exploration), "floor": float(floor)}
     name = f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})"
@@ -257,7 +255,27 @@ def fill_decays(bases: Any, exponent: Any, out: Any) -> None:
         out[i] = power(bases[i], exponent)
 
 
-def fill_cosine_turns(turns: Any, out: Any) -> None:
-    """out ← cos(2π turns), elementwise."""
-    for i in range(turns.size):
-        out[i] = sincos_turns(turns[i])[1]
+BOOLEANS = types.Array(types.boolean, 1, "C")
+FILL_CYCLES = types.void(INTEGERS, types.int64, types.float64, types.float64, FLOATS, FLOATS, BOOLEANS)
+
+
+def fill_cycles(
+    steps: Any, length: Any, exploration: Any, floor: Any, step_size: Any, temperature: Any, keep: Any
+) -> None:
+    """The factors of ``cosine_cycles`` at ``steps``, in cycles of ``length`` steps."""
+    place, last = 0, -2
+    for i in range(steps.size):
+        step = steps[i]
+        if step != last + 1:
+            place = step % length
+        elif place + 1 < length:
+            place += 1
+        else:
+            place = 0
+        step_size[i], last = float(place), step
+    for i in range(steps.size):
+        position = step_size[i] / float(length)
+        samples = position >= exploration
+        step_size[i] = larger(0.5 * (sincos_turns(0.5 * position)[1] + 1.0), floor)
+        temperature[i] = select(samples, 1.0, 0.0)
+        keep[i] = samples

@@ -165,6 +165,20 @@ MUTANTS = [
         "tests/toolkit/test_schedules.py tests/toolkit/engine/test_loop.py",
     ),
     Mutant(
+        "blocks: share step sizes that differ",
+        "toolkit/_engine/state.py",
+        "if np.array_equal(own, other)",
+        "if own.shape == other.shape",
+        "tests/toolkit/engine/test_state.py",
+    ),
+    Mutant(
+        "engine: parts by address, one further",
+        "toolkit/_compiler/argument_pack.py",
+        "number = builder.load(cgutils.gep_inbounds(builder, data, i))",
+        "number = builder.load(cgutils.gep_inbounds(builder, data, max(i - 2, i % 2)))",
+        "tests/toolkit/compiler/test_argument_pack.py",
+    ),
+    Mutant(
         "engine: a lane that diverges is noticed, and not put back",
         "toolkit/_engine/loop.py",
         "    return n_frozen > 0",

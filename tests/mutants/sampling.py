@@ -167,6 +167,20 @@ MUTANTS = [
         "tests/toolkit/test_weighting.py",
     ),
     Mutant(
+        "schedule: a cycle is a step longer within a chunk",
+        "toolkit/schedules.py",
+        "elif place + 1 < length:",
+        "elif place < length:",
+        "tests/toolkit/test_schedules.py",
+    ),
+    Mutant(
+        "schedule: a step is counted on from another that is not the one before",
+        "toolkit/schedules.py",
+        "if step != last + 1:",
+        "if i == 0:",
+        "tests/toolkit/test_schedules.py",
+    ),
+    Mutant(
         "schedule: decay from the wrong step",
         "toolkit/schedules.py",
         "steps - start + 1",

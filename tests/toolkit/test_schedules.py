@@ -21,11 +21,15 @@ def test_cosine_cycles_follow_their_formula():
     np.testing.assert_array_equal(factors.keep, r >= 0.25)
     np.testing.assert_array_equal(factors.temperature, np.where(r >= 0.25, 1.0, 0.0))
     assert factors.step_size[0] == 1.0
+    mixed = np.random.default_rng(0).permutation(steps).astype(np.int32)[::3]
+    for whole, part in zip(factors, schedule.factors(mixed, 1000), strict=True):
+        np.testing.assert_array_equal(part, whole[mixed])
 
 
 def test_cycle_length_is_rounded_up():
     factors = schedules.cosine_cycles(3).factors(np.arange(10), 10)
     assert (np.flatnonzero(factors.step_size == 1.0) == [0, 4, 8]).all()
+    assert (schedules.cosine_cycles(10).factors(np.arange(10), 10).step_size == 1.0).all()
 
 
 def test_exponential_decay_follows_its_formula():

@@ -94,6 +94,7 @@ def note_import(event, arguments):
     if event == "import" and threading.current_thread() is not threading.main_thread():
         in_threads.append(arguments[0])
 
+assert "numba.experimental.function_type" in sys.modules
 sys.addaudithook(note_import)
 sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=1, n_chains=2, seed=0, threads=2, layout=Layout(lanes=1))
 assert not in_threads, in_threads
