@@ -143,7 +143,7 @@ def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedul
     def factors(steps: Steps, total_steps: int) -> Factors:
         periods = (np.maximum(0, steps - start) // every).astype(np.float64)
         scale = np.empty(steps.size)
-        compile_part(fill_powers, types.void(types.float64, FLOATS, FLOATS))(rate, periods, scale)
+        compile_part(fill_powers, types.void(types.float64, FLOATS, FLOATS))(float(rate), periods, scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
 
     made_by = ("exponential_decay", {"rate": float(rate), "start": int(start), "every": int(every)})
@@ -164,7 +164,7 @@ def polynomial_decay(exponent: float, *, offset: float = 0.0, start: int = 0) ->
     def factors(steps: Steps, total_steps: int) -> Factors:
         places = np.where(steps < start, 1.0, offset + (steps - start + 1.0))
         scale = np.empty(steps.size)
-        compile_part(fill_decays, types.void(FLOATS, types.float64, FLOATS))(places, -exponent, scale)
+        compile_part(fill_decays, types.void(FLOATS, types.float64, FLOATS))(places, -float(exponent), scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
 
     made_by = ("polynomial_decay", {"exponent": float(exponent), "offset": float(offset), "start": int(start)})
@@ -187,8 +187,8 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
         if n_cycles > total_steps:
             raise ValueError(f"n_cycles must be ≤ n_steps = {total_steps}, got {n_cycles}")
         found = Factors(np.empty(steps.size), np.empty(steps.size), np.empty(steps.size, np.bool_))
-        steps = np.ascontiguousarray(steps, np.int64)
-        compile_part(fill_cycles, FILL_CYCLES)(steps, -(-total_steps // n_cycles), exploration, floor, *found)
+        given = np.array(steps, np.int64), -(-total_steps // n_cycles), numbers["exploration"], numbers["floor"]
+        compile_part(fill_cycles, FILL_CYCLES)(*given, *found)
         return found
 
     numbers = {"n_cycles": int(n_cycles), "exploration": float(exploration), "floor": float(floor)}
@@ -263,16 +263,15 @@ def fill_cycles(
     steps: Any, length: Any, exploration: Any, floor: Any, step_size: Any, temperature: Any, keep: Any
 ) -> None:
     """The factors of ``cosine_cycles`` at ``steps``, in cycles of ``length`` steps."""
-    place, last = 0, -2
+    place = 0
     for i in range(steps.size):
-        step = steps[i]
-        if step != last + 1:
-            place = step % length
+        if i == 0 or steps[i] != steps[i - 1] + 1:
+            place = steps[i] % length
         elif place + 1 < length:
             place += 1
         else:
             place = 0
-        step_size[i], last = float(place), step
+        step_size[i] = float(place)
     for i in range(steps.size):
         position = step_size[i] / float(length)
         samples = position >= exploration

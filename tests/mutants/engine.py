@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "fused: what lies on the stack stays there",
         "toolkit/_engine/fused.py",
-        "                if is_local:\n                    from_data",
+        "                if is_local and is_written:\n                    from_data",
         "                if False:\n                    from_data",
         "tests/toolkit/engine/test_fused.py -k bits",
     ),
@@ -172,7 +172,7 @@ MUTANTS = [
         "tests/toolkit/engine/test_state.py",
     ),
     Mutant(
-        "engine: parts by address, one further",
+        "engine: parts by address, those of two places before",
         "toolkit/_compiler/argument_pack.py",
         "number = builder.load(cgutils.gep_inbounds(builder, data, i))",
         "number = builder.load(cgutils.gep_inbounds(builder, data, max(i - 2, i % 2)))",

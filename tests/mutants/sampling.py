@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant(
         "schedule: a step is counted on from another that is not the one before",
         "toolkit/schedules.py",
-        "if step != last + 1:",
+        "if i == 0 or steps[i] != steps[i - 1] + 1:",
         "if i == 0:",
         "tests/toolkit/test_schedules.py",
     ),

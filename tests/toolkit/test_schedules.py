@@ -4,12 +4,15 @@ import re
 
 import numpy as np
 import pytest
+from numba import njit
 
 from targets import mixtures
 from toolkit import sample, samplers, schedules
+from toolkit.maths.elementary import sincos_turns
 from toolkit.schedules import evaluate
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
+cosine = njit(error_model="numpy", _nrt=False)(lambda turns: sincos_turns(turns)[1])
 
 
 def test_cosine_cycles_follow_their_formula():
@@ -21,7 +24,10 @@ def test_cosine_cycles_follow_their_formula():
     np.testing.assert_array_equal(factors.keep, r >= 0.25)
     np.testing.assert_array_equal(factors.temperature, np.where(r >= 0.25, 1.0, 0.0))
     assert factors.step_size[0] == 1.0
+    cosines = np.array([cosine(0.5 * turns) for turns in r])
+    np.testing.assert_array_equal(factors.step_size, np.maximum(0.5 * (cosines + 1.0), 0.1))
     mixed = np.random.default_rng(0).permutation(steps).astype(np.int32)[::3]
+    mixed.flags.writeable = False
     for whole, part in zip(factors, schedule.factors(mixed, 1000), strict=True):
         np.testing.assert_array_equal(part, whole[mixed])
 
@@ -30,6 +36,19 @@ def test_cycle_length_is_rounded_up():
     factors = schedules.cosine_cycles(3).factors(np.arange(10), 10)
     assert (np.flatnonzero(factors.step_size == 1.0) == [0, 4, 8]).all()
     assert (schedules.cosine_cycles(10).factors(np.arange(10), 10).step_size == 1.0).all()
+
+
+def test_numbers_of_any_precision_are_taken():
+    made = (
+        lambda number: schedules.cosine_cycles(4, exploration=number, floor=number),
+        schedules.exponential_decay,
+        schedules.polynomial_decay,
+    )
+    for schedule in made:
+        expected = schedule(0.25).factors(np.arange(40), 40)
+        for kind in (np.longdouble, np.float32):
+            for values, ours in zip(expected, schedule(kind(0.25)).factors(np.arange(40), 40), strict=True):
+                np.testing.assert_array_equal(ours, values)
 
 
 def test_exponential_decay_follows_its_formula():

@@ -159,10 +159,10 @@ def with_address(context: Any, builder: Any, kind: types.FunctionType, address: 
 
 
 def tuple_by_address(kind: types.BaseTuple) -> Any:
-    """An intrinsic: the tuple of type ``kind``, of integers and parts, by an array of the integers and addresses.
+    """An intrinsic: the tuple of type ``kind``, of int64 and parts, by an array of the numbers and addresses.
 
-    Such an array is passed at once; of parts, Numba would ask each for its type and its address in every call, by
-    Python. What is no array, as where parts are compiled with their caller, stays as it is.
+    An array is passed quickly; of objects that stand for parts, Numba would ask type and address by Python at every
+    call. What is no array, as where parts are compiled with their caller, stays as it is.
     """
 
     @intrinsic

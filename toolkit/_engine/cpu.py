@@ -214,6 +214,9 @@ def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngi
     run, *others = compile_parts([Wanted(advance, ADVANCE, is_packed=False), *wanted], may_start=not job.is_part)
     compiled |= {one.function: other for one, other in zip(wanted, others, strict=True)}
     pointers = {part: part_pointer(one) for part, one in compiled.items()}
+    for part, pointer in pointers.items():
+        if pointer.type != kinds[part]:
+            raise TypeError(f"{part.__qualname__} must be compiled as {kinds[part]}, got {pointer.type}")
     addresses = [pointers[part].address if part in pointers else NO_PART for part in parts.functions]
     called = np.array([parts.tempering, *addresses], np.int64)
     return GeneralEngine(target, parts.locate, functools.partial(run, called), list(pointers.values()))

@@ -34,7 +34,7 @@ from .._compiler.lowering import (
 from .._compiler.per_function import cached_per_function
 from .loop import advance
 from .settings import compile_time_constants, parts_of
-from .state import ADVANCE, Block, Constants, Numbers, Parts
+from .state import ADVANCE, CONSTANT, Block, Constants, Numbers, Parts
 
 if TYPE_CHECKING:
     from .job import Job
@@ -90,6 +90,17 @@ def map_arrays(builder: Any, kind: Any, value: Any, change: Callable[[Any, Any],
     return value
 
 
+def are_written(state: Any) -> list[bool]:
+    """Of the arrays of a state of this type, in the order of ``map_arrays``, whether a step writes them."""
+    fields = zip(state.fields, state.types, strict=True)
+    return [name not in CONSTANT for name, part in fields for _ in range(count_arrays(part))]
+
+
+def count_arrays(kind: Any) -> int:
+    """The arrays in a tuple of this type."""
+    return sum(map(count_arrays, kind.types)) if isinstance(kind, types.BaseTuple) else 1
+
+
 def make_views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
     """The intrinsics for blocks whose arrays have these shapes; see ``settings.compile_time_constants``."""
     local = on_stack(shapes)
@@ -114,11 +125,11 @@ def make_views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
                 return value
 
             map_arrays(builder, local_state, args[0], collect)
-            rest = zip(sources, shapes, local, strict=True)
+            rest = zip(sources, shapes, local, are_written(state), strict=True)
 
             def copy(kind: Any, value: Any) -> Any:
-                source, shape, is_local = next(rest)
-                if is_local:
+                source, shape, is_local, is_written = next(rest)
+                if is_local and is_written:
                     from_data, to_data = (make_array(kind)(context, builder, array).data for array in (source, value))
                     copy_numbers(builder, from_data, to_data, shape)
                 return value

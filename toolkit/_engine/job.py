@@ -134,7 +134,7 @@ class Job:
             return FEWEST_STEPS  # a step may take a second
         n_chains, n_replicas, dim = self.init.shape
         most = min(max(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS), 2**16)
-        # Each call of the engine costs some 15 µs per block besides its steps, so a chunk must not be too short.
+        # Each call of the engine costs some 20 µs per block besides its steps, so a chunk must not be too short.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
     def chunks(self, done: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:

@@ -412,7 +412,7 @@ def test_where_numba_may_not_compile_the_first_call_says_so(monkeypatch):
 
 
 def test_a_call_of_the_engine_asks_python_for_no_type(monkeypatch):
-    """Numba would ask for that of each part, and for its address, at every call: 40 µs for each block."""
+    """Numba would ask for that of each part, and for its address, at every call: 60 µs for each block."""
     asked, ask = [], Dispatcher.typeof_pyval
 
     def counted(self, value):

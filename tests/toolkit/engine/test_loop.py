@@ -5,9 +5,11 @@ and loops. Agreement is to rounding, since plain Python has no fused multiply-ad
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba import types
 
 from tests.support.plain_chain import (
     CHAIN,
@@ -21,7 +23,9 @@ from tests.support.plain_chain import (
     factors,
     random,
 )
-from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
+from toolkit import Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
+from toolkit._engine import cpu
+from toolkit._engine.job import make_job
 from toolkit.boundaries import rules
 
 
@@ -108,3 +112,13 @@ def test_four_noisy_replicas_step_by_step(boundary, threshold):
     assert min(swaps) > 0
     assert run.reflections[CHAIN].tolist() == reflections
     assert (max(reflections) > 5) == (boundary.kind == "reflect")
+
+
+def test_parts_that_were_compiled_for_another_kind_are_refused(monkeypatch):
+    """The engine gets their addresses alone."""
+    job = make_job(PROBLEM, samplers.sgld(1e-3), n_steps=1, n_chains=1, init=np.zeros(2), seed=0)
+    assert cpu.general_engine(job).pointers
+    of_another = SimpleNamespace(type=types.FunctionType(types.void(types.int64)), address=0)
+    monkeypatch.setattr(cpu, "part_pointer", lambda compiled: of_another)
+    with pytest.raises(TypeError, match="must be compiled as FunctionType"):
+        cpu.general_engine(job)
