@@ -162,7 +162,7 @@ def polynomial_decay(exponent: float, *, offset: float = 0.0, start: int = 0) ->
     check_count("start", start, at_least=0)
 
     def factors(steps: Steps, total_steps: int) -> Factors:
-        places = np.where(steps < start, 1.0, offset + (steps - start + 1.0))
+        places = np.where(steps < start, 1.0, float(offset) + (steps - start + 1.0))
         scale = np.empty(steps.size)
         compile_part(fill_decays, types.void(FLOATS, types.float64, FLOATS))(places, -float(exponent), scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))

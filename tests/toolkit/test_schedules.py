@@ -42,7 +42,7 @@ def test_numbers_of_any_precision_are_taken():
     made = (
         lambda number: schedules.cosine_cycles(4, exploration=number, floor=number),
         schedules.exponential_decay,
-        schedules.polynomial_decay,
+        lambda number: schedules.polynomial_decay(number, offset=number),
     )
     for schedule in made:
         expected = schedule(0.25).factors(np.arange(40), 40)
