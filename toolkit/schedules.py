@@ -255,8 +255,7 @@ def fill_decays(bases: Any, exponent: Any, out: Any) -> None:
         out[i] = power(bases[i], exponent)
 
 
-BOOLEANS = types.Array(types.boolean, 1, "C")
-FILL_CYCLES = types.void(INTEGERS, types.int64, types.float64, types.float64, FLOATS, FLOATS, BOOLEANS)
+FILL_CYCLES = types.void(INTEGERS, types.int64, types.float64, types.float64, FLOATS, FLOATS, types.boolean[::1])
 
 
 def fill_cycles(

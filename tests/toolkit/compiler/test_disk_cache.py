@@ -411,24 +411,31 @@ def test_where_numba_may_not_compile_the_first_call_says_so(monkeypatch):
         compile_part(lambda x: x, types.float64(types.float64))
 
 
-def test_a_call_of_the_engine_asks_python_for_no_type(monkeypatch):
+def test_a_call_of_the_engine_asks_python_for_no_type_and_makes_none(monkeypatch):
     """Numba would ask for that of each part, and for its address, at every call: 60 µs for each block."""
-    asked, ask = [], Dispatcher.typeof_pyval
+    asked, made = [], []
+    ask, make = Dispatcher.typeof_pyval, types.FunctionType.__init__
 
-    def counted(self, value):
+    def note_asked(self, value):
         asked.append(value)
         return ask(self, value)
 
-    monkeypatch.setattr(Dispatcher, "typeof_pyval", counted)
+    def note_made(self, *arguments):
+        made.append(self)
+        make(self, *arguments)
+
+    monkeypatch.setattr(Dispatcher, "typeof_pyval", note_asked)
+    monkeypatch.setattr(types.FunctionType, "__init__", note_made)
     counts = []
     for n_chains in (1, 16, 160):
         asked.clear()
+        made.clear()
         sample(
             mixtures.cosine25(), samplers.sgld(1e-3), n_steps=2, n_chains=n_chains, seed=1, layout=Layout(lanes=8),
             threads=1,
         )  # fmt: skip
-        counts.append(len(asked))
-    assert counts[1:] == [0, 0]
+        counts.append((len(asked), len(made)))
+    assert counts[1:] == [(0, 0), (0, 0)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="has rights of another kind")

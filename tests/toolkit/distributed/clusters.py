@@ -21,9 +21,8 @@ def local_cluster(n_workers=2, threads=1, processes=True, **options):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     distributed.utils._forkserver_preload_set = True  # Dask would choose other modules, with pandas
     multiprocessing.set_forkserver_preload(PRELOADED)
-    with dask.config.set(
-        {"distributed.worker.multiprocessing-method": START_METHOD}
-    ):  # also for a worker in place of another
+    # Set for as long as the cluster lives, because it may start a worker in place of another.
+    with dask.config.set({"distributed.worker.multiprocessing-method": START_METHOD}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cluster = LocalCluster(
