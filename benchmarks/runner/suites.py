@@ -84,6 +84,7 @@ EVIDENCE = {
     "golden": Table("evidence.golden", COMMAND),
     "cluster": Table("evidence.cluster", NAMED),
     "held_chains": Table("evidence.held_chains"),
+    "referee": Table("evidence.referee.__main__", COMMAND),
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {
