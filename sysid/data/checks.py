@@ -9,6 +9,7 @@ from toolkit.errors import check_instance, check_row
 from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
+from .labels import check_labels
 from .series import Series, check_series, in_order
 
 MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
@@ -38,6 +39,10 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
     if system is not None:
         check_instance("system", system, System)
+        try:
+            check_labels(["series"], [series], system)
+        except ValueError as error:
+            found.append(str(error))
         p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
         found += unit_warnings(series, system, p)
     return found

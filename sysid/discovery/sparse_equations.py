@@ -12,11 +12,12 @@ from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
 from ..arrays import Array
+from ..data.labels import check_labels
 from ..data.measured_input import is_of_pandas
 from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
 from ..estimates import Estimates, estimate
-from ..forecasts import Ensemble, simulate
+from ..forecasts import Ensemble, simulate, times_of_dates
 from ..identification import doubts_told
 from ..libraries import Library, polynomial
 from ..likelihoods.path_fit import StateOfPath
@@ -27,6 +28,7 @@ from ..model import Model, all_free, in_latex, in_text, model_of
 from ..priors import Prior
 from ..solvers.integrate import check_times
 from ..sparsity import Sparse, check_sweeps
+from ..systems.dates import dates_of
 from ..systems.inputs import Inputs
 from .sparse_fit import Law, Path, Settings, sparse_fit
 
@@ -148,7 +150,7 @@ class Discovery:
         ``sysid.simulate``. inputs: those known; None: those of the first series.
         Raises TypeError or ValueError naming the argument where something is off.
         """
-        times = self.data[0].times if times is None else check_times(times)
+        times = self.data[0].times if times is None else self._times(times)
         return self._trajectories(
             times, start, self.path.first, seed, inputs, n_draws=n_draws, noise=noise, method=method, step=step
         )
@@ -168,7 +170,12 @@ class Discovery:
         is in the bands with the weak likelihood; with ``derivative`` it is the smoothed state, the same for all draws.
         The rest: as in ``simulate``. Raises as that does, and where times begin before the last of the data.
         """
-        return self._trajectories(check_times(times), None, self.path.last, seed, inputs, n_draws=n_draws, noise=noise)
+        return self._trajectories(self._times(times), None, self.path.last, seed, inputs, n_draws=n_draws, noise=noise)
+
+    def _times(self, times: Any) -> Array:
+        """Times as the first series has them; dates where its times were dates."""
+        clock = dates_of("times", times)
+        return check_times(times if clock is None else times_of_dates(clock, self.data[0]))
 
     def _trajectories(
         self, times: Array, start: Any, end: StateOfPath, seed: Any, inputs: Inputs | None, **options: Any
@@ -181,7 +188,10 @@ class Discovery:
         names = [name for name, keep in zip(self.sparse.names, kept, strict=True) if keep]
         system = model_of(self.library, free=names, name=f"discovered from {self.data[0].name}").system
         draws = np.where(self.sparse.present & kept, self.sparse.draws, 0.0)
-        options |= {"problem": system, "seed": seed, "inputs": self.data[0].inputs if inputs is None else inputs}
+        series = self.data[0]
+        if inputs is not None and is_a(inputs, Inputs):
+            inputs = inputs.on_clock(f"the series {series.name!r}", series.time_unit, series.origin)
+        options |= {"problem": system, "seed": seed, "inputs": series.inputs if inputs is None else inputs}
         if start is not None:
             return simulate(draws[:, kept], times, start=start, **options)
         if times[0] < end.time:
@@ -214,7 +224,8 @@ class Discovery:
 
     def _residuals_and_velocities(self, series: Any) -> tuple[Array, Array]:
         """Residuals and velocities (n, dim) of all series."""
-        given = self.data if series is None else check_data(as_series("series", series), self.full)
+        given = list(self.data) if series is None else check_data(as_series("series", series), self.full)
+        check_labels(["the data", *["series"] * len(given)], [self.data[0], *given])
         smoothed = [smooth(one, one.times) for one in given]
         velocities = np.concatenate([velocity for _, velocity in smoothed])
         inputs = self.library.inputs

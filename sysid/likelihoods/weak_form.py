@@ -85,8 +85,8 @@ class Weak:
 
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The Gaussian likelihood of the coefficients of ``model``, a System, Library or Model, at ``data``."""
+        given = check_data(data, as_model(model), model)
         model = as_model(model)
-        given = check_data(data, model)
         fit = self.fit(given, model)
         quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
         numbers = quadratic_numbers(mean, precision, lowest)
