@@ -12,6 +12,7 @@ from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
 from ..arrays import Array
+from ..data.gaps import cut_text, gaps_of, part_of, rows_of_parts
 from ..data.labels import check_labels
 from ..data.measured_input import is_of_pandas
 from ..data.series import Series, with_inputs
@@ -206,6 +207,8 @@ class Discovery:
     def residuals(self, series: Any = None) -> Array:
         """Velocities of the smoothed ``series`` minus those of the equations there, (n, dim), in states per time.
 
+        nan in gaps, at which series are cut.
+
         series: a Series, a DataFrame as for ``discover``, or several, one below the other; None: the data.
         Raises TypeError or ValueError for what is no Series, or one of other states.
         """
@@ -218,6 +221,8 @@ class Discovery:
         it. series, and what raises: as for ``residuals``; nan for a state whose velocity does not vary.
         """
         rest, velocities = self._residuals_and_velocities(series)
+        known = ~np.isnan(velocities).any(axis=1)
+        rest, velocities = rest[known], velocities[known]
         around = ((velocities - velocities.mean(axis=0)) ** 2).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(around > 0.0, 1.0 - (rest**2).sum(axis=0) / around, np.nan)
@@ -226,12 +231,17 @@ class Discovery:
         """Residuals and velocities (n, dim) of all series."""
         given = list(self.data) if series is None else check_data(as_series("series", series), self.full)
         check_labels(["the data", *["series"] * len(given)], [self.data[0], *given])
-        smoothed = [smooth(one, one.times) for one in given]
-        velocities = np.concatenate([velocity for _, velocity in smoothed])
-        inputs = self.library.inputs
-        variables = [with_inputs(one, inputs, one.times, path) for one, (path, _) in zip(given, smoothed, strict=True)]
-        slopes = np.concatenate([self.library.evaluate(part) for part in variables]) @ self.coefficients
-        return velocities - slopes, velocities
+        inputs, found = self.library.inputs, []
+        for one in given:
+            both = np.full((2, *one.values.shape), np.nan)  # where a gap is, or a part is too short
+            for rows in rows_of_parts(one, gaps_of(one)) or [slice(0, len(one))]:
+                part = part_of(one, rows)
+                path, both[1, rows] = smooth(part, part.times)
+                slopes = self.library.evaluate(with_inputs(part, inputs, part.times, path)) @ self.coefficients
+                both[0, rows] = both[1, rows] - slopes
+            found.append(both)
+        rest, velocities = np.concatenate(found, axis=1)
+        return rest, velocities
 
     def _summary(self) -> list[str]:
         """Lines on the number of terms, the fit and the noise."""
@@ -241,6 +251,9 @@ class Discovery:
             f"{len(self.sparse.support)} of {len(self.sparse.names)} terms, of inclusion probability ≥ {PRESENT}.",
             f"R² of the smoothed data's velocities: {scores}.",
         ]
+        gaps = [gap for series in self.data for gap in gaps_of(series)]
+        if gaps:
+            lines.append(f"Cut at {cut_text(gaps)}: each part is followed by itself.")
         if self.noise is not None:
             units = [f" {unit}" if unit else "" for unit in self.data[0].units]
             sds = ", ".join(f"{s} {sd:.3g}{unit}" for s, sd, unit in zip(states, self.noise, units, strict=True))
@@ -308,6 +321,8 @@ def discover(
     their laws. With "weak" the likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the
     series as draws of it ask for: found in rounds, the first of which is at the most probable coefficients with all
     terms free.
+    A series is cut at gaps, rows of nan or left out, that are longer than its states can be interpolated over: its
+    parts are followed as so many series, and the printed summary says where.
     Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
     Warns of what ``data.check`` finds in the data, as the likelihood does, and where the data leave a combination of
     coefficients open, of which terms the prior then decides.

@@ -14,6 +14,7 @@ from toolkit.maths.elementary import fma
 from toolkit.problem import draw_pair
 
 from ..arrays import Array
+from ..data.gaps import parts_of
 from ..data.labels import check_labels
 from ..data.series import Series, has_doses, in_order, with_inputs
 from ..model import Model, as_model
@@ -335,11 +336,15 @@ class Derivative:
         )
 
     def _moving(self, data: Any, model: Model) -> list[StatesAndVelocities]:
-        """States and velocities of each of the series ``data``."""
-        return [
-            velocities_of(series, self.velocities, self.window, model.library.inputs)
-            for series in check_data(data, model)
-        ]
+        """States and velocities of each of the series ``data``; no estimate of velocities reaches over a gap."""
+        least = {"exact": 1, "finite_difference": 3, "savitzky_golay": self.window or DEFAULT_WINDOW, "spline": 5}
+        found = []
+        for series in check_data(data, model):
+            parts = [series] if self.velocities == "exact" else parts_of(series, least[self.velocities])
+            moving = [velocities_of(part, self.velocities, self.window, model.library.inputs) for part in parts]
+            columns = map(np.concatenate, zip(*moving, strict=True))
+            found.append(moving[0] if len(moving) == 1 else StatesAndVelocities(*columns))
+        return found
 
     def _values(self, data: Any, model: Model, weights: Array) -> ValueByValue:
         """The log density value by value."""
