@@ -28,7 +28,7 @@ from .likelihoods.observations import NOTHING_ELSE, measured_along
 from .likelihoods.start_search import MAX_LIMIT, SIZES_TO_LIMIT
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.dates import dates_of, since
-from .systems.inputs import Inputs
+from .systems.inputs import Inputs, on_clock
 from .systems.system import System
 
 __all__ = ["NOT_FINITE", "Ensemble", "Exponent", "Histograms", "histograms", "largest_lyapunov", "simulate"]
@@ -188,7 +188,7 @@ def simulate(
     if inputs is None and series is not None:
         inputs = series.inputs
     elif series is not None and inputs is not None and is_a(inputs, Inputs):
-        inputs = inputs.on_clock(f"the series {series.name!r}", series.time_unit, series.origin)
+        inputs = on_clock(inputs, f"the series {series.name!r}", series.time_unit, series.origin)
     if limit is None:
         limit = limit_of(source, None if start is None else initial)
     starts = np.broadcast_to(initial, (len(rows), system.dim))

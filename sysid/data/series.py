@@ -9,7 +9,7 @@ from toolkit.errors import check_array, check_choice, check_instance, check_numb
 
 from ..arrays import Array
 from ..systems.dates import checked_origin
-from ..systems.inputs import NO_INPUTS, Inputs, among
+from ..systems.inputs import NO_INPUTS, Inputs, among, moved, on_clock, with_amounts
 from ..systems.system import check_names, check_units, mapping
 from ..systems.units import time_factor
 from .measured_input import measured_numbers, read_times
@@ -89,7 +89,8 @@ class Series:
             check_text(label, getattr(self, label))
         if self.inputs is not None:
             check_instance("inputs", self.inputs, Inputs)
-            object.__setattr__(self, "inputs", self.inputs.on_clock(f"the series {self.name!r}", time_unit, origin))
+            inputs = on_clock(self.inputs, f"the series {self.name!r}", time_unit, origin)
+            object.__setattr__(self, "inputs", inputs)
         for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):
             object.__setattr__(self, label, value)
 
@@ -141,7 +142,7 @@ class Series:
         array([0., 1.])
         """
         factor = time_factor(self.time_unit, check_text("time_unit", time_unit), factor)
-        inputs = None if self.inputs is None else self.inputs.moved(factor, 0.0, time_unit, self.inputs.origin)
+        inputs = None if self.inputs is None else moved(self.inputs, factor, 0.0, time_unit, self.inputs.origin)
         velocities = None if self.velocities is None else self.velocities / factor
         return replace(self, times=factor * self.times, velocities=velocities, time_unit=time_unit, inputs=inputs)
 
@@ -191,7 +192,7 @@ class Series:
         labels = tuple(check_text(f"units[{s!r}]", wanted[s]) if s in wanted else u
                        for s, u in zip(self.states, self.units, strict=True))  # fmt: skip
         velocities = None if self.velocities is None else self.velocities * row
-        inputs = None if self.inputs is None else self.inputs.with_amounts(factors)
+        inputs = None if self.inputs is None else with_amounts(self.inputs, factors)
         return replace(self, values=self.values * row, velocities=velocities, noise=noise, units=labels, inputs=inputs)
 
     @property

@@ -30,7 +30,7 @@ from ..priors import Prior
 from ..solvers.integrate import check_times
 from ..sparsity import Sparse, check_sweeps
 from ..systems.dates import dates_of
-from ..systems.inputs import Inputs
+from ..systems.inputs import Inputs, on_clock
 from .sparse_fit import Law, Path, Settings, sparse_fit
 
 PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
@@ -191,7 +191,7 @@ class Discovery:
         draws = np.where(self.sparse.present & kept, self.sparse.draws, 0.0)
         series = self.data[0]
         if inputs is not None and is_a(inputs, Inputs):
-            inputs = inputs.on_clock(f"the series {series.name!r}", series.time_unit, series.origin)
+            inputs = on_clock(inputs, f"the series {series.name!r}", series.time_unit, series.origin)
         options |= {"problem": system, "seed": seed, "inputs": series.inputs if inputs is None else inputs}
         if start is not None:
             return simulate(draws[:, kept], times, start=start, **options)

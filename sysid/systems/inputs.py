@@ -107,46 +107,7 @@ class Inputs:
             Where ``factor`` is needed and not given, or is not the known one.
         """
         factor = time_factor(self.time_unit, check_text("time_unit", time_unit), factor)
-        return self.moved(factor, 0.0, time_unit, self.origin)
-
-    def on_clock(self, whose: str, time_unit: str, origin: Any) -> "Inputs":
-        """The same with times as a series or system counts them, in ``time_unit`` from ``origin``; itself if it does.
-
-        Raises ValueError where the units of time differ, or these are dates and the series has none.
-        """
-        if self.origin is None:
-            remedy = f"give inputs.with_time_unit({time_unit!r})"
-            check_time_units(("inputs", self.time_unit), (whose, time_unit), remedy)
-            return self
-        if origin is None:
-            raise ValueError(
-                f"inputs must have times as {whose} has them, numbers, got dates from {self.origin}: give the series "
-                "dates, too, or origin, the date of its time 0"
-            )
-        factor = factor_between(self.time_unit, time_unit or "s")
-        if factor is None:
-            raise ValueError(f"time_unit of {whose} must be known where inputs have dates, got {time_unit!r}")
-        if factor == 1.0 and origin == self.origin:
-            return self
-        shift = since("origin", np.array([self.origin]), time_unit, origin).numbers[0]
-        return self.moved(factor, float(shift), time_unit or "s", origin)
-
-    def with_amounts(self, factors: Mapping[str, float]) -> "Inputs":
-        """The same with doses to each state times its factor."""
-        doses = {s: (course.times, factors.get(s, 1.0) * course.values) for s, course in self.doses.items()}
-        return Inputs(self._tables(1.0, 0.0), self.held, doses, time_unit=self.time_unit, origin=self.origin)
-
-    def moved(self, factor: float, shift: float, time_unit: str, origin: Any) -> "Inputs":
-        """The same with each time times ``factor``, plus ``shift``."""
-        doses = {state: (factor * course.times + shift, course.values) for state, course in self.doses.items()}
-        return Inputs(self._tables(factor, shift), self.held, doses, time_unit=time_unit, origin=origin)
-
-    def _tables(self, factor: float, shift: float) -> dict[str, Any]:
-        """Values as they are given, at each time times ``factor``, plus ``shift``."""
-        return {
-            name: course.values[0] if np.isinf(course.times[0]) else (factor * course.times + shift, course.values)
-            for name, course in self.values.items()
-        }
+        return moved(self, factor, 0.0, time_unit, self.origin)
 
     def _column(self, name: str, when: Array, before: bool) -> Array:
         """One input at ``when``."""
@@ -170,6 +131,51 @@ class Inputs:
             return np.asarray(np.interp(when, times, values))
         n_begun = np.searchsorted(times + slack, when) if before else np.searchsorted(times - slack, when, "right")
         return np.asarray(values[np.maximum(n_begun - 1, 0)])
+
+
+def on_clock(inputs: Inputs, whose: str, time_unit: str, origin: Any) -> Inputs:
+    """Inputs with times as a series or system counts them, in ``time_unit`` from ``origin``; themselves if they do.
+
+    Raises ValueError where the units of time differ, or the inputs have dates and the series has none.
+    """
+    if inputs.origin is None:
+        remedy = f"give inputs.with_time_unit({time_unit!r})"
+        check_time_units(("inputs", inputs.time_unit), (whose, time_unit), remedy)
+        return inputs
+    if origin is None:
+        raise ValueError(
+            f"inputs must have times as {whose} has them, numbers, got dates from {inputs.origin}: give the series "
+            "dates, too, or origin, the date of its time 0"
+        )
+    factor = factor_between(inputs.time_unit, time_unit or "s")
+    if factor is None:
+        raise ValueError(f"time_unit of {whose} must be known where inputs have dates, got {time_unit!r}")
+    if factor == 1.0 and origin == inputs.origin:
+        return inputs
+    shift = since("origin", np.array([inputs.origin]), time_unit, origin).numbers[0]
+    return moved(inputs, factor, float(shift), time_unit or "s", origin)
+
+
+def moved(inputs: Inputs, factor: float, shift: float, time_unit: str, origin: Any) -> Inputs:
+    """Inputs with each time times ``factor``, plus ``shift``."""
+    doses = {state: (factor * course.times + shift, course.values) for state, course in inputs.doses.items()}
+    tables = tables_of(inputs, factor, shift)
+    return Inputs(tables, inputs.held, doses, time_unit=time_unit, origin=origin)
+
+
+def with_amounts(inputs: Inputs, factors: Mapping[str, float]) -> Inputs:
+    """Inputs with doses to each state times its factor."""
+    doses = {s: (course.times, factors.get(s, 1.0) * course.values) for s, course in inputs.doses.items()}
+    tables = tables_of(inputs, 1.0, 0.0)
+    return Inputs(tables, inputs.held, doses, time_unit=inputs.time_unit, origin=inputs.origin)
+
+
+def tables_of(inputs: Inputs, factor: float, shift: float) -> dict[str, Any]:
+    """Values as they are given to ``Inputs``, at each time times ``factor``, plus ``shift``."""
+    return {
+        name: course.values[0] if np.isinf(course.times[0]) else (factor * course.times + shift, course.values)
+        for name, course in inputs.values.items()
+    }
 
 
 def check_held(held: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
