@@ -134,9 +134,8 @@ def epidemic(size: float) -> float:
     """The rate of infection, 0.5, of a population of which the infected are measured."""
     times = np.linspace(0.0, 60.0, 31)
     sir = systems.own(
-        lambda t, x, p: (-p[0] * x[0] * x[1] / (x[0] + x[1] + x[2]),
-                         p[0] * x[0] * x[1] / (x[0] + x[1] + x[2]) - p[1] * x[1], p[1] * x[1]),
-        states=("S", "I", "R"), parameters=("beta", "gamma"), usual=[0.5, 0.2], start=[size - 100.0, 100.0, 0.0],
+        lambda t, x, p: (-p[0] * x[0] * x[1] / size, p[0] * x[0] * x[1] / size - p[1] * x[1]),
+        states=("S", "I"), parameters=("beta", "gamma"), usual=[0.5, 0.2], start=[size - 100.0, 100.0],
     )  # fmt: skip
     infected = data.simulate(sir, times, seed=0).values[:, 1]
     noisy = infected * np.exp(0.05 * np.random.default_rng(0).standard_normal(31))
