@@ -21,7 +21,10 @@ SYNONYMS = {
 
 def time_label(label: str) -> str:
     """One word for all synonyms of a unit of time; other labels without spaces around them and in lower case."""
-    word = label.strip().lower()
+    exact = label.strip()
+    word = exact.lower()
+    if word in ("ms", "us", "ns") and exact != word:  # Ms are megaseconds
+        return exact
     return SYNONYMS.get(word, word)
 
 
