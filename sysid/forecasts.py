@@ -20,17 +20,21 @@ from toolkit.errors import (
 from toolkit.weighting import shares_of
 
 from .arrays import Array, Integers
+from .data.labels import check_labels
 from .data.series import Series, in_order
 from .identification import Identification, experiment_number, series_of, start_and_lead_times
 from .likelihoods.error_laws import ERRORS, with_errors
 from .likelihoods.observations import NOTHING_ELSE, measured_along
+from .likelihoods.start_search import MAX_LIMIT, SIZES_TO_LIMIT
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
-from .systems.inputs import Inputs
+from .systems.dates import dates_of, since
+from .systems.inputs import Inputs, on_clock
 from .systems.system import System
 
 __all__ = ["NOT_FINITE", "Ensemble", "Exponent", "Histograms", "histograms", "largest_lyapunov", "simulate"]
 
 NOT_FINITE = len(STATUS_WORDS)
+MIN_LIMIT = 1e8  # of states, where no limit is given
 WORDS = (*STATUS_WORDS, "parameters or start not finite")
 
 
@@ -100,6 +104,7 @@ class Ensemble:
         rate = check_number("lyapunov", rate, above=0.0)
         if is_a(truth, Series):
             truth = in_order("truth", truth, self.system.states)
+            check_labels(["truth"], [truth], self.system)
         exact = truth.values if is_a(truth, Series) else check_array("truth", truth)
         if exact.shape != self.states.shape[1:]:
             raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
@@ -128,7 +133,7 @@ def simulate(
     errors: str = "gaussian",
     rtol: float = 1e-8,
     max_steps: int = 100_000,
-    limit: float = 1e8,
+    limit: float | None = None,
     threads: int | None = None,
     experiment: Any = None,
     dof: float = 4.0,
@@ -136,6 +141,7 @@ def simulate(
 ) -> Ensemble:
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
+    times: (n,), increasing; dates where the data's times were dates.
     draws: the ``Run`` of an ``Identification``; or parameters, (…, q) of the Identification that is the ``problem``,
     or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: of a
     System its usual one; of an Identification its initial states at the data's first time, from which it is solved up
@@ -149,12 +155,15 @@ def simulate(
     Student's t with ``dof``; or counts about the states: "negative_binomial", with dispersions as noise, "poisson",
     without noise. Those about a state < 0 are nan.
     inputs: known inputs and doses; None: of an Identification those of the experiment's series.
-    method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
+    limit: a state beyond it has blown up; None: 1000 times the largest value among the problem's data, its usual
+    initial state and ``start``, and at least 1e8.
+    method, step, rtol, max_steps, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
     Raises TypeError or ValueError naming the argument where something is off: also where ``start`` is not given, and
     times begin before that of the data's row, or no row is whole.
     """
-    times = check_times(times)
+    clock = dates_of("times", times)
+    times = check_times(times if clock is None else np.arange(float(clock.size)))
     seed = check_count("seed", seed, at_least=0, below=2**64)
     generator = np.random.default_rng(seed)
     check_choice("errors", errors, ERRORS)
@@ -167,14 +176,21 @@ def simulate(
     if problem is not None and not is_a(problem, Identification | System):
         raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
     system, rows, theta, weights, source = unpack_draws(draws, problem, experiment)
+    series = None if isinstance(source, System) else series_of(source)[experiment_number(source, experiment)]
+    if clock is not None:
+        times = check_times(times_of_dates(clock, series))
     if start is None:
         initial, lead = start_and_lead_times(source, theta, times, experiment, seed=seed)
     else:
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
-    if inputs is None and isinstance(source, Identification):
-        inputs = series_of(source)[experiment_number(source, experiment)].inputs
+    if inputs is None and series is not None:
+        inputs = series.inputs
+    elif series is not None and inputs is not None and is_a(inputs, Inputs):
+        inputs = on_clock(inputs, f"the series {series.name!r}", series.time_unit, series.origin)
+    if limit is None:
+        limit = limit_of(source, None if start is None else initial)
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     observation = source.prepared.observation if isinstance(source, Identification) else NOTHING_ELSE
     deviations = deviations_of(noise, len(rows), system.dim + len(observation))
@@ -198,6 +214,24 @@ def simulate(
     if noise is not None or errors == "poisson":
         observed = with_errors(observed, deviations[chosen][:, None, :], errors, dof, generator)
     return Ensemble(system, times, states, status, reached, p, x, observed, system.states + observation.names)
+
+
+def times_of_dates(clock: Any, series: Series | None) -> Array:
+    """Dates as times of a series, whose times were dates. Raises ValueError where they were not."""
+    if series is None or series.origin is None:
+        raise ValueError(f"times must be numbers, as times of the data are, got dates from {clock.ravel()[:1]}")
+    return since("times", clock, series.time_unit, series.origin).numbers
+
+
+def limit_of(source: Identification | System, start: Array | None) -> float:
+    """The limit of states, relative to what is known of their size."""
+    known = [source.system.start if isinstance(source, Identification) else source.start]
+    if isinstance(source, Identification):
+        known += [series.values for series in series_of(source)]
+    if start is not None:
+        known.append(start)
+    finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in known]
+    return min(max(MIN_LIMIT, SIZES_TO_LIMIT * float(max(finite))), MAX_LIMIT)
 
 
 def unpack_draws(

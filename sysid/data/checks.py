@@ -9,6 +9,8 @@ from toolkit.errors import check_instance, check_row
 from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
+from .gaps import cut_text, gaps_of
+from .labels import check_labels
 from .series import Series, check_series, in_order
 
 MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
@@ -38,6 +40,10 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
     if system is not None:
         check_instance("system", system, System)
+        try:
+            check_labels(["series"], [series], system)
+        except ValueError as error:
+            found.append(str(error))
         p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
         found += unit_warnings(series, system, p)
     return found
@@ -46,11 +52,17 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
 def time_warnings(series: Series) -> list[str]:
     """Warnings about the times."""
     times, found = series.times, []
+    gaps = gaps_of(series)
+    if gaps:
+        found.append(
+            f"there {'is' if len(gaps) == 1 else 'are'} {cut_text(gaps)}, more than its states can be interpolated "
+            "over: discover, weak and derivative follow the parts before and after by themselves"
+        )
     steps = np.diff(times)
     longest = int(steps.argmax())
     beside = float(np.delete(steps, longest)[max(longest - 1, 0) : longest + 1].min(initial=steps[longest]))
     usual = max(float(np.median(steps)), beside)  # times even in their logarithms have no gap
-    if steps[longest] > GAP_FACTOR * usual:
+    if steps[longest] > GAP_FACTOR * usual and not gaps:
         found.append(
             f"there is a gap from {times[longest]:.6g} to {times[longest + 1]:.6g}, {steps[longest] / usual:.3g} times "
             "the usual step"

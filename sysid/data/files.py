@@ -25,9 +25,11 @@ from toolkit.errors import (
 )
 
 from ..arrays import Array
+from ..systems.dates import DateReader, ReadTimes
 from ..systems.inputs import check_held
 from ..systems.system import check_names
-from .measured_input import date_of, numbers_of_times, seconds_of
+from ..systems.units import seconds_of
+from .measured_input import read_times
 from .series import Series, inputs_of_table
 
 SEPARATORS = (",", ";", "\t")
@@ -52,12 +54,13 @@ SWAPPED = str.maketrans(",.", ".,")  # decimal commas become points, and points 
 
 
 class TextTable(NamedTuple):
-    """What was read of a text file: names of the columns, numbers (n, columns), line of the first, unit of time."""
+    """What was read of a file: names of columns, numbers (n, columns), line of the first, unit and origin of times."""
 
     names: tuple[str, ...]
     numbers: Array
     first_line: int
     time_unit: str
+    origin: Any
 
 
 def read_delimited(
@@ -65,13 +68,12 @@ def read_delimited(
     choose: Callable[[Sequence[str]], tuple[str, ...]],
     missing: Sequence[str],
     decimal: str,
-    time_unit: str,
+    dates: "Dates",
 ) -> TextTable:
     """The columns that ``choose`` takes from all; dates in the first of them as the time since the first date."""
     with open_regular("path", file) as stream:
         rows = Rows(file, stream)
         header = read_header(file, rows, decimal)
-        dates = Dates(file, time_unit)
         names = choose(header.columns)
         place_of = {column: k for k, column in enumerate(header.columns)}
         places = [place_of[name] for name in names]
@@ -94,14 +96,14 @@ def read_delimited(
             table[filled : filled + len(numbers)] = numbers
             filled += len(numbers)
     table.resize((filled, len(names)), refcheck=False)
-    return TextTable(names, table, header.lines + 1, dates.time_unit)
+    return TextTable(names, table, header.lines + 1, dates.time_unit, dates.origin)
 
 
 class Dates:
     """The times of a text file where they are dates: the first row decides, and time counts from its date."""
 
-    def __init__(self, file: Path, time_unit: str) -> None:
-        self.file, self.time_unit = file, time_unit
+    def __init__(self, file: Path, time_unit: str, date_format: str) -> None:
+        self.file, self.time_unit, self.reader = file, time_unit, DateReader(date_format)
         self.origin: np.datetime64 | None = None
         self.is_first = True
 
@@ -109,11 +111,7 @@ class Dates:
         """The chunk with decimal points, and with numbers in place of the dates in its column ``place``."""
         if self.is_first:
             self.is_first = False
-            row = next((row for _, row in numbered(self.file, chunk, header, first) if row), [])
-            self.origin = date_of(row[place].strip()) if place < len(row) else None
-            if self.origin is not None:
-                self.factor = seconds_of(self.time_unit)
-                self.time_unit = self.time_unit or "s"
+            self._decide(chunk, header, place, first)
         if self.origin is None:
             return chunk.translate(SWAPPED) if header.decimal == "," else chunk
         text = io.StringIO()
@@ -121,15 +119,37 @@ class Dates:
         for line, row in numbered(self.file, chunk, header, first):
             fields = [word.translate(SWAPPED) for word in row] if header.decimal == "," else row
             if place < len(row):
-                date = date_of(row[place].strip())
-                if date is None:
-                    raise ValueError(
-                        f"{self.file}, line {line}, column {shown(header.columns[place])}: {row[place][:80]!r} is no "
-                        "date as 2020-12-31 or 2020-12-31T23:59:59, as that of the first row is"
-                    )
+                date = self._date(line, row[place], header.columns[place])
                 fields[place] = repr(float((date - self.origin) / np.timedelta64(1, "s")) / self.factor)
             written.writerow(fields)
         return text.getvalue().removesuffix("\n")
+
+    def _decide(self, chunk: str, header: Header, place: int, first: int) -> None:
+        """Find out from the first rows whether times are dates, and how they are written."""
+        rows = ((line, row) for line, row in numbered(self.file, chunk, header, first) if row)
+        line, row = next(rows, (first, []))
+        word = row[place].strip() if place < len(row) else ""
+        if not self.reader.date_format and is_number(word.translate(SWAPPED) if header.decimal == "," else word):
+            return
+        words = [word, *(other[place].strip() for _, other in rows if place < len(other))]
+        try:
+            if not self.reader.decide(words):
+                return
+        except ValueError as error:
+            where = f"{self.file}, line {line}, column {shown(header.columns[place])}"
+            raise ValueError(f"{where}: {error}") from None
+        self.origin = self._date(line, word, header.columns[place])
+        self.factor = seconds_of(self.time_unit)
+        self.time_unit = self.time_unit or "s"
+
+    def _date(self, line: int, word: str, column: str) -> np.datetime64:
+        """The date that a word says. Raises ValueError where it says none."""
+        date = self.reader.read(word.strip())
+        if date is None:
+            raise ValueError(
+                f"{self.file}, line {line}, column {shown(column)}: {word[:80]!r} is no {self.reader.example}"
+            )
+        return date
 
 
 class Rows:
@@ -376,17 +396,20 @@ def load(
     source: str = "",
     inputs: Any = (),
     held: Any = (),
+    date_format: str = "",
 ) -> Series:
     """The columns ``time`` and ``states`` (None: all others) of a file of text, or of Parquet (``….parquet``).
 
     Text: UTF-8; a line of at most 20,000 column names, before which up to 100,000 lines may begin with "#"; columns
     between commas, semicolons or tabs, in quotes or not; numbers with a decimal point, or, where ``decimal`` is ",",
     with a comma, and then columns between semicolons or tabs; rows of at most 4 MiB, fields in quotes of at most
-    131,072 characters. Times may be dates, as 2020-12-31 or 2020-12-31T23:59:59, in Parquet timestamps: they become the
-    time since the first, in ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). missing: what stands for
-    a missing state, apart from spaces and quotes. Read in pieces of 1 MiB, so that memory holds little more than the
-    numbers. Parquet needs pyarrow (extra ``data``); its nulls are missing, and integers must be below 2**53. inputs,
-    held: as in ``from_dataframe``. The rest: as in ``Series``.
+    131,072 characters. Times may be dates, as 2020-12-31, 2020-12-31T23:59:59+01:00 or 2020/12/31, in Parquet
+    timestamps: they become the time since the first, in ``time_unit`` ("s", "min", "h", "day" and the like; "":
+    seconds). Those as 31.12.2020 or 12/31/2020 are read where a row in the first MiB has a day above 12, which tells
+    their order. date_format: how ``datetime.strptime`` reads others, as "%d/%m/%Y", "%Y%m%d" or "%H:%M:%S". missing:
+    what stands for a missing state, apart from spaces and quotes. Read in pieces of 1 MiB, so that memory holds little
+    more than the numbers. Parquet needs pyarrow (extra ``data``); its nulls are missing, and integers must be below
+    2**53. inputs, held: as in ``from_dataframe``. The rest: as in ``Series``.
     Raises TypeError for arguments of another kind; OSError where the file cannot be read, such as FileNotFoundError;
     ValueError naming file, line and column for what is no regular file, no UTF-8, text in place of numbers, ragged
     lines, repeated or unknown columns, times that do not increase, and more numbers than memory holds.
@@ -404,20 +427,21 @@ def load(
     held = check_held(held, driving)
     check_choice("decimal", decimal, (".", ","))
     check_text("time_unit", time_unit)
+    check_text("date_format", date_format)
     if file.suffix.lower() == ".parquet":
-        names, table, time_unit = read_parquet(file, time, states, driving, time_unit)
-        first = 0
+        names, table, first, time_unit, origin = read_parquet(file, time, states, driving, (time_unit, date_format))
     else:
         words = [word.translate(SWAPPED) for word in words] if decimal == "," else words
-        names, table, first, time_unit = read_delimited(
-            file, lambda columns: choose_columns(file, columns, time, states, driving), words, decimal, time_unit
-        )
+        names, table, first, time_unit, origin = read_delimited(
+            file, lambda columns: choose_columns(file, columns, time, states, driving), words, decimal,
+            Dates(file, time_unit, date_format),
+        )  # fmt: skip
     try:
         n = len(names) - len(driving)
         known = inputs_of_table(table[:, 0], table[:, n:], driving, held) if driving else None
         return Series(
             table[:, 0], table[:, 1:n], names[1:n], time_unit=time_unit, units=units, name=name or file.stem,
-            source=source, inputs=known,
+            source=source, inputs=known, origin=origin,
         )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{file}: {error}; row 0 is line {first}" if first else f"{file}: {error}") from error
@@ -446,10 +470,9 @@ def choose_columns(
     return (time, *wanted, *inputs)
 
 
-def read_parquet(
-    file: Path, time: str, states: Any, inputs: tuple[str, ...], time_unit: str
-) -> tuple[tuple[str, ...], Array, str]:
-    """Names and the numbers (n, columns) of a Parquet file, and the unit of its times."""
+def read_parquet(file: Path, time: str, states: Any, inputs: tuple[str, ...], of_times: tuple[str, str]) -> TextTable:
+    """What is read of a Parquet file. of_times: unit and format of dates, as they are given."""
+    (time_unit, date_format), origin = of_times, None
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
     with open_regular("path", file) as stream:
         try:
@@ -460,7 +483,15 @@ def read_parquet(
         names = choose_columns(file, schema.names, time, states, inputs)
         for column in names:
             kind = schema.field(column).type
-            is_date = column == time and (pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind))
+            is_date = column == time and (
+                pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind) or pyarrow.types.is_string(kind)
+                or pyarrow.types.is_large_string(kind)
+            )  # fmt: skip
+            if column == time and pyarrow.types.is_time(kind):
+                raise ValueError(
+                    f"{file}, column {shown(column)}: times must be numbers or dates, got {kind!s:.200}, times of the "
+                    "day without a date"
+                )
             if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or is_date):
                 raise ValueError(f"{file}, column {shown(column)}: must hold numbers, got {kind!s:.200}")
         n_bytes = 24 * rows * len(names)  # as read, as floats, and as a table
@@ -481,7 +512,11 @@ def read_parquet(
         kind = schema.field(column).type
         if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind):
             dates = read.column(column).cast(pyarrow.timestamp("ns", getattr(kind, "tz", None)))
-            table[:, k], time_unit = numbers_of_times(dates.to_numpy(zero_copy_only=False).astype("M8[ns]"), time_unit)
+            dates = dates.to_numpy(zero_copy_only=False).astype("M8[ns]")
+            table[:, k], time_unit, origin = read_times("times", dates, time_unit)
+            continue
+        if k == 0 and (date_format or not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind))):
+            table[:, k], time_unit, origin = times_of_words(file, time, read.column(column), of_times)
             continue
         try:
             table[:, k] = read.column(column).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
@@ -493,7 +528,16 @@ def read_parquet(
         raise ValueError(
             f"{file}, row {not_finite[0]}, column {shown(time)}: a time must be finite, got {table[not_finite[0], 0]}"
         )
-    return names, table, time_unit
+    return TextTable(names, table, 0, time_unit, origin)
+
+
+def times_of_words(file: Path, time: str, column: Any, of_times: tuple[str, str]) -> ReadTimes:
+    """Times of a column of words, or of numbers that are read by a format of dates."""
+    time_unit, date_format = of_times
+    try:
+        return read_times("times", column.to_pylist(), time_unit, None, date_format)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file}, column {shown(time)}: {error!s:.500}") from error
 
 
 def not_parquet(file: Path, error: Exception) -> Exception:

@@ -5,24 +5,29 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_instance, check_text, is_a, optional, shown
+from toolkit.errors import check_array, check_choice, check_instance, check_number, check_text, is_a, optional, shown
 
 from ..arrays import Array
-from ..systems.inputs import NO_INPUTS, Inputs, among
-from ..systems.system import check_names, check_units
-from .measured_input import measured_numbers, numbers_of_times
+from ..systems.dates import checked_origin
+from ..systems.inputs import NO_INPUTS, Inputs, among, moved, on_clock, with_amounts
+from ..systems.system import check_names, check_units, mapping
+from ..systems.units import time_factor
+from .measured_input import measured_numbers, read_times
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """States of a system at some times.
 
-    times: (n,), increasing; dates (of NumPy or pandas) become the time since the first, in ``time_unit``: "s", "min",
-    "h", "day" and the like; "": in seconds. values: (n, dim); nan, masked, or pandas' NA, where a value is missing.
+    times: (n,), increasing; dates (of NumPy, pandas, xarray or Python, with time zones or without, or words as of ISO
+    8601) become the time since ``origin``, None: the first, in ``time_unit``: "s", "min", "h", "day" and the like; "":
+    in seconds. values: (n, dim); nan, masked, or pandas' NA, where a value is missing.
     states: names of columns.
     velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
     where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
-    it is from. inputs: known inputs and doses, at times of their own.
+    it is from. inputs: known inputs and doses, at times of their own; their dates count from ``origin``, too.
+    Wherever series meet each other, a system or inputs, labels of units are compared: equal ones or their synonyms
+    ("h", "hours") fit, "" fits any, and others are refused until ``with_time_unit`` or ``with_units`` is called.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
 
@@ -36,11 +41,14 @@ class Series:
     name: str = "data"
     source: str = ""
     inputs: Inputs | None = None
+    origin: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         states = check_names("states", self.states)
-        times, time_unit = numbers_of_times(self.times, check_text("time_unit", self.time_unit))
+        unit = check_text("time_unit", self.time_unit)
+        times, time_unit, origin = read_times("times", self.times, unit, checked_origin(self.origin))
         object.__setattr__(self, "time_unit", time_unit)
+        object.__setattr__(self, "origin", origin)
         values = measured_numbers("values", self.values)
         if times.ndim != 1 or values.shape != (times.size, len(states)):
             raise ValueError(
@@ -81,6 +89,8 @@ class Series:
             check_text(label, getattr(self, label))
         if self.inputs is not None:
             check_instance("inputs", self.inputs, Inputs)
+            inputs = on_clock(self.inputs, f"the series {self.name!r}", time_unit, origin)
+            object.__setattr__(self, "inputs", inputs)
         for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):
             object.__setattr__(self, label, value)
 
@@ -103,6 +113,87 @@ class Series:
         """
         pandas = optional("pandas", "data")
         return pandas.DataFrame(self.values.copy(), pandas.Index(self.times.copy(), name="time"), list(self.states))
+
+    def with_time_unit(self, time_unit: str, *, factor: float | None = None) -> "Series":
+        """The same series with times in another unit.
+
+        Parameters
+        ----------
+        time_unit
+            The unit that is wanted.
+        factor
+            What a time is multiplied by, > 0. None: as known for "s", "min", "h", "day", "week", "year" and their
+            synonyms. 1 writes a unit beside times that have it.
+
+        Returns
+        -------
+        Series
+            With its inputs and doses at times in that unit, and its velocities per that unit.
+
+        Raises
+        ------
+        ValueError
+            Where ``factor`` is needed and not given, or is not the known one.
+
+        Examples
+        --------
+        >>> from sysid import Series
+        >>> Series([0.0, 60.0], [[2.0], [1.0]], ("c",), time_unit="min").with_time_unit("h").times
+        array([0., 1.])
+        """
+        factor = time_factor(self.time_unit, check_text("time_unit", time_unit), factor)
+        inputs = None if self.inputs is None else moved(self.inputs, factor, 0.0, time_unit, self.inputs.origin)
+        velocities = None if self.velocities is None else self.velocities / factor
+        return replace(self, times=factor * self.times, velocities=velocities, time_unit=time_unit, inputs=inputs)
+
+    def with_units(self, units: Any, *, factor: Any, errors: str | None = None) -> "Series":
+        """The same series with values of some states in other units.
+
+        Parameters
+        ----------
+        units
+            State → the label of the unit that is wanted.
+        factor
+            What values of these states are multiplied by, > 0: one number for all of ``units``, or state → number. 1
+            writes a unit beside values that have it.
+        errors
+            What ``noise`` is of: "gaussian", of the values, whose unit it has; "lognormal", of their logarithms, which
+            have none. None where the series has no noise.
+
+        Returns
+        -------
+        Series
+            With velocities, noise and doses in these units, too.
+
+        Raises
+        ------
+        ValueError
+            For other states, and where ``errors`` is needed and not given.
+
+        Examples
+        --------
+        >>> from sysid import Series
+        >>> series = Series([0.0, 1.0], [[2.0], [1.0]], ("c",), units=("g/L",))
+        >>> series.with_units({"c": "mg/L"}, factor=1000.0).values.ravel().tolist()
+        [2000.0, 1000.0]
+        """
+        wanted = mapping("units", units)
+        for state in wanted:
+            if state not in self.states:
+                raise ValueError(f"units must name states ({', '.join(self.states)}), got {shown(state)}")
+        given = mapping("factor", factor) if is_a(factor, dict) else dict.fromkeys(wanted, factor)
+        factors = {state: check_number(f"factor of {state!r}", given.get(state), above=0.0) for state in wanted}
+        if errors is not None:
+            check_choice("errors", errors, ("gaussian", "lognormal"))
+        row = np.array([factors.get(state, 1.0) for state in self.states])
+        if self.noise is not None and errors is None and (row != 1.0).any():
+            raise ValueError("errors must be 'gaussian' or 'lognormal' for a series with noise, got None")
+        noise = self.noise if self.noise is None or errors == "lognormal" else self.noise * row
+        labels = tuple(check_text(f"units[{s!r}]", wanted[s]) if s in wanted else u
+                       for s, u in zip(self.states, self.units, strict=True))  # fmt: skip
+        velocities = None if self.velocities is None else self.velocities * row
+        inputs = None if self.inputs is None else with_amounts(self.inputs, factors)
+        return replace(self, values=self.values * row, velocities=velocities, noise=noise, units=labels, inputs=inputs)
 
     @property
     def is_complete(self) -> bool:

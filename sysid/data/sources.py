@@ -27,15 +27,17 @@ from ..arrays import Array
 from ..solvers.driven_solution import solve_driven
 from ..solvers.integrate import DONE, Solution, check_times, solve
 from ..solvers.right_hand_side import slopes_along
+from ..systems.dates import ReadTimes, dates_of
 from ..systems.inputs import Inputs, check_held, is_driven
 from ..systems.system import System, check_names, checked_rhs
 from .files import load
-from .measured_input import is_of_pandas, kinds_of, measured_numbers
+from .measured_input import is_of_pandas, kinds_of, measured_numbers, read_times
 from .series import Series, inputs_of_table
 
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
 RTOL, ATOL = 1e-10, 1e-12
+GROWTH_LIMIT, MAX_LIMIT = 1e8, 1e150  # a state so many times the largest at the start, or 1, has blown up
 MAX_EVALUATIONS = 2_000_000
 PROGRESS_INTERVAL = 1000  # evaluations within which time must go on
 
@@ -131,7 +133,9 @@ def exact_driven_states(
 def exact_states(system: System, times: Array, parameters: Array, start: Array, method: str) -> Array:
     """States to some ten digits. Raises ArithmeticError where the system cannot be solved."""
     if method == "dopri5":
-        return np.asarray(solve(system, times, parameters, start, rtol=RTOL, atol=ATOL, max_steps=10**7).check().states)
+        limit = min(GROWTH_LIMIT * max(1.0, float(np.abs(start).max())), MAX_LIMIT)
+        found = solve(system, times, parameters, start, rtol=RTOL, atol=ATOL, max_steps=10**7, limit=limit)
+        return np.asarray(found.check().states)
     slope = checked_rhs(system.rhs, system.dim, system.n_parameters, types.float64)
     p = tuple(parameters.tolist())
     evaluations, last_time = 0, -np.inf
@@ -170,16 +174,21 @@ def from_arrays(
     name: str = "data",
     source: str = "",
     inputs: Inputs | None = None,
+    date_format: str = "",
 ) -> Series:
     """A ``Series`` of arrays: values (n, dim), or (n,) of one state; nan, or masked, where missing.
 
-    states: names of the columns, or of the one. The rest: as in ``Series``.
+    states: names of the columns, or of the one. date_format: how ``datetime.strptime`` reads times that are words or
+    numbers, as "%d/%m/%Y" or "%Y%m%d"; "": words as of ISO 8601. The rest: as in ``Series``.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
     table = measured_numbers("values", values)
     table = table[:, None] if table.ndim == 1 else table
     named = (states,) if is_a(states, str) else states
-    return Series(times, table, named, velocities, noise, time_unit, units, name, source, inputs)
+    read = read_times("times", times, check_text("time_unit", time_unit), None, check_text("date_format", date_format))
+    return Series(
+        read.numbers, table, named, velocities, noise, read.time_unit, units, name, source, inputs, origin=read.origin
+    )
 
 
 def from_dataframe(
@@ -194,13 +203,14 @@ def from_dataframe(
     source: str = "",
     inputs: Any = (),
     held: Any = (),
+    date_format: str = "",
 ) -> Series:
     """A ``Series`` of a DataFrame of pandas; nan, or NA, where a value is missing.
 
     time: the column of times; None: the index, of numbers or dates. Dates become the time since the first, in
-    ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). states: the columns of the states; None: all but
-    the time and inputs. inputs: columns of known inputs, left out where missing, those in ``held`` as they are until
-    the next row. The rest: as in ``Series``.
+    ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). date_format: as in ``from_arrays``.
+    states: the columns of the states; None: all but the time and inputs. inputs: columns of known inputs, left out
+    where missing, those in ``held`` as they are until the next row. The rest: as in ``Series``.
     Raises TypeError for what is no DataFrame; ValueError naming what is off: a column that is not there, is repeated or
     holds no numbers, or an index that only counts the rows.
     """
@@ -227,13 +237,21 @@ def from_dataframe(
         if kinds_of(frame[column]) not in ("i", "u", "f"):
             raise ValueError(f"frame must hold numbers in column {shown(column)}, got {frame[column].dtype}")
     times = frame.index if time is None else frame[time]
-    if kinds_of(times) not in ("i", "u", "f", "m", "M"):
-        raise ValueError(f"time must be a column or index of numbers or dates, got {shown(time)} of {times.dtype}")
-    made = Series(times, frame[list(chosen)], chosen, None, noise, time_unit, units, name, source)
+    read = times_of_column(time, times, check_text("time_unit", time_unit), check_text("date_format", date_format))
+    made = Series(
+        read.numbers, frame[list(chosen)], chosen, None, noise, read.time_unit, units, name, source, origin=read.origin
+    )
     if not driving:
         return made
     table = measured_numbers("inputs", frame[list(driving)])
     return replace(made, inputs=inputs_of_table(made.times, table, driving, held))
+
+
+def times_of_column(time: str | None, times: Any, time_unit: str, date_format: str) -> ReadTimes:
+    """The times in a column or index. Raises ValueError where it holds neither numbers nor dates."""
+    if kinds_of(times) not in ("i", "u", "f", "m", "M") and dates_of("times", times, date_format) is None:
+        raise ValueError(f"time must be a column or index of numbers or dates, got {shown(time)} of {times.dtype}")
+    return read_times("times", times, time_unit, None, date_format)
 
 
 def lynx_hare() -> Series:

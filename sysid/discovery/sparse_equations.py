@@ -12,11 +12,13 @@ from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
 from ..arrays import Array
+from ..data.gaps import cut_text, gaps_of, part_of, rows_of_parts
+from ..data.labels import check_labels
 from ..data.measured_input import is_of_pandas
 from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
 from ..estimates import Estimates, estimate
-from ..forecasts import Ensemble, simulate
+from ..forecasts import Ensemble, simulate, times_of_dates
 from ..identification import doubts_told
 from ..libraries import Library, polynomial
 from ..likelihoods.path_fit import StateOfPath
@@ -27,7 +29,8 @@ from ..model import Model, all_free, in_latex, in_text, model_of
 from ..priors import Prior
 from ..solvers.integrate import check_times
 from ..sparsity import Sparse, check_sweeps
-from ..systems.inputs import Inputs
+from ..systems.dates import dates_of
+from ..systems.inputs import Inputs, on_clock
 from .sparse_fit import Law, Path, Settings, sparse_fit
 
 PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
@@ -148,7 +151,7 @@ class Discovery:
         ``sysid.simulate``. inputs: those known; None: those of the first series.
         Raises TypeError or ValueError naming the argument where something is off.
         """
-        times = self.data[0].times if times is None else check_times(times)
+        times = self.data[0].times if times is None else self._times(times)
         return self._trajectories(
             times, start, self.path.first, seed, inputs, n_draws=n_draws, noise=noise, method=method, step=step
         )
@@ -168,7 +171,12 @@ class Discovery:
         is in the bands with the weak likelihood; with ``derivative`` it is the smoothed state, the same for all draws.
         The rest: as in ``simulate``. Raises as that does, and where times begin before the last of the data.
         """
-        return self._trajectories(check_times(times), None, self.path.last, seed, inputs, n_draws=n_draws, noise=noise)
+        return self._trajectories(self._times(times), None, self.path.last, seed, inputs, n_draws=n_draws, noise=noise)
+
+    def _times(self, times: Any) -> Array:
+        """Times as the first series has them; dates where its times were dates."""
+        clock = dates_of("times", times)
+        return check_times(times if clock is None else times_of_dates(clock, self.data[0]))
 
     def _trajectories(
         self, times: Array, start: Any, end: StateOfPath, seed: Any, inputs: Inputs | None, **options: Any
@@ -181,7 +189,10 @@ class Discovery:
         names = [name for name, keep in zip(self.sparse.names, kept, strict=True) if keep]
         system = model_of(self.library, free=names, name=f"discovered from {self.data[0].name}").system
         draws = np.where(self.sparse.present & kept, self.sparse.draws, 0.0)
-        options |= {"problem": system, "seed": seed, "inputs": self.data[0].inputs if inputs is None else inputs}
+        series = self.data[0]
+        if inputs is not None and is_a(inputs, Inputs):
+            inputs = on_clock(inputs, f"the series {series.name!r}", series.time_unit, series.origin)
+        options |= {"problem": system, "seed": seed, "inputs": series.inputs if inputs is None else inputs}
         if start is not None:
             return simulate(draws[:, kept], times, start=start, **options)
         if times[0] < end.time:
@@ -196,6 +207,8 @@ class Discovery:
     def residuals(self, series: Any = None) -> Array:
         """Velocities of the smoothed ``series`` minus those of the equations there, (n, dim), in states per time.
 
+        nan in gaps, at which series are cut.
+
         series: a Series, a DataFrame as for ``discover``, or several, one below the other; None: the data.
         Raises TypeError or ValueError for what is no Series, or one of other states.
         """
@@ -208,19 +221,27 @@ class Discovery:
         it. series, and what raises: as for ``residuals``; nan for a state whose velocity does not vary.
         """
         rest, velocities = self._residuals_and_velocities(series)
+        known = ~np.isnan(velocities).any(axis=1)
+        rest, velocities = rest[known], velocities[known]
         around = ((velocities - velocities.mean(axis=0)) ** 2).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(around > 0.0, 1.0 - (rest**2).sum(axis=0) / around, np.nan)
 
     def _residuals_and_velocities(self, series: Any) -> tuple[Array, Array]:
         """Residuals and velocities (n, dim) of all series."""
-        given = self.data if series is None else check_data(as_series("series", series), self.full)
-        smoothed = [smooth(one, one.times) for one in given]
-        velocities = np.concatenate([velocity for _, velocity in smoothed])
-        inputs = self.library.inputs
-        variables = [with_inputs(one, inputs, one.times, path) for one, (path, _) in zip(given, smoothed, strict=True)]
-        slopes = np.concatenate([self.library.evaluate(part) for part in variables]) @ self.coefficients
-        return velocities - slopes, velocities
+        given = list(self.data) if series is None else check_data(as_series("series", series), self.full)
+        check_labels(["the data", *["series"] * len(given)], [self.data[0], *given])
+        inputs, found = self.library.inputs, []
+        for one in given:
+            both = np.full((2, *one.values.shape), np.nan)  # where a gap is, or a part is too short
+            for rows in rows_of_parts(one, gaps_of(one)) or [slice(0, len(one))]:
+                part = part_of(one, rows)
+                path, both[1, rows] = smooth(part, part.times)
+                slopes = self.library.evaluate(with_inputs(part, inputs, part.times, path)) @ self.coefficients
+                both[0, rows] = both[1, rows] - slopes
+            found.append(both)
+        rest, velocities = np.concatenate(found, axis=1)
+        return rest, velocities
 
     def _summary(self) -> list[str]:
         """Lines on the number of terms, the fit and the noise."""
@@ -230,6 +251,9 @@ class Discovery:
             f"{len(self.sparse.support)} of {len(self.sparse.names)} terms, of inclusion probability ≥ {PRESENT}.",
             f"R² of the smoothed data's velocities: {scores}.",
         ]
+        gaps = [gap for series in self.data for gap in gaps_of(series)]
+        if gaps:
+            lines.append(f"Cut at {cut_text(gaps)}: each part is followed by itself.")
         if self.noise is not None:
             units = [f" {unit}" if unit else "" for unit in self.data[0].units]
             sds = ", ".join(f"{s} {sd:.3g}{unit}" for s, sd, unit in zip(states, self.noise, units, strict=True))
@@ -297,6 +321,8 @@ def discover(
     their laws. With "weak" the likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the
     series as draws of it ask for: found in rounds, the first of which is at the most probable coefficients with all
     terms free.
+    A series is cut at gaps, rows of nan or left out, that are longer than its states can be interpolated over: its
+    parts are followed as so many series, and the printed summary says where.
     Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
     Warns of what ``data.check`` finds in the data, as the likelihood does, and where the data leave a combination of
     coefficients open, of which terms the prior then decides.

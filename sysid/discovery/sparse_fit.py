@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from ..arrays import Array
+from ..data.gaps import parts_of
 from ..data.series import Series
 from ..likelihoods.conditions import grid_of
 from ..likelihoods.path_fit import (
@@ -98,29 +99,36 @@ class Settings(NamedTuple):
 
 
 def sparse_fit(likelihood: Any, data: list[Series], model: Model, settings: Settings) -> SparseFit:
-    """The sparse posterior of all coefficients of ``model``, by the weak or the derivative likelihood."""
+    """The sparse posterior of all coefficients of ``model``, by the weak or the derivative likelihood.
+
+    Series are cut at their gaps.
+    """
+    given, ends_of = data, parts_of(data[0])
+    data = [*ends_of, *(part for series in data[1:] for part in parts_of(series))]
     scales = natural_scales(data, model)
     check_finite_scales(scales, model.parameters)
     if isinstance(likelihood, Weak):
-        return sparse_weak_fit(likelihood, data, model, scales, settings)
-    prepared = likelihood.prepare(data, model)
+        return sparse_weak_fit(likelihood, data, model, scales, settings, float(ends_of[-1].times[-1]))
+    prepared = likelihood.prepare(given, model)
     law = Law(prepared.names, prepared.quadratic)
-    times, states = data[0].times, smooth(data[0], data[0].times)[0]
     q, dim = len(model.parameters), len(model.states)
-    ends = [
-        StateOfPath(float(times[k]), states[k], np.zeros(q), np.zeros((dim, q)), np.zeros((dim, dim))) for k in (0, -1)
-    ]
+    ends = []
+    for part, k in ((ends_of[0], 0), (ends_of[-1], -1)):
+        state = smooth(part, part.times)[0][k]
+        ends.append(StateOfPath(float(part.times[k]), state, np.zeros(q), np.zeros((dim, q)), np.zeros((dim, dim))))
     return SparseFit(*settings.posterior(law, scales, model), law, Path(*ends), None)
 
 
-def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: Array, settings: Settings) -> SparseFit:
+def sparse_weak_fit(
+    likelihood: Weak, data: list[Series], model: Model, scales: Array, settings: Settings, last_time: float
+) -> SparseFit:
     """The same by the weak likelihood, whose quadratic is taken anew where the sparse posterior is, until that settles.
 
     With all coefficients free the most likely ones can be far from the truth, beyond where −log likelihood is
     quadratic, and the series are cut into many pieces for the widest of their combinations. The sparse posterior is
     nearer and narrower: at its mean −log likelihood has another quadratic, and its draws need fewer pieces.
     Where short pieces of the data do not agree with what it settles on, that is a local maximum: it starts again from
-    the fit of short pieces, and takes what is more probable.
+    the fit of short pieces, and takes what is more probable. last_time: at which the first series ends.
     """
     problem = weak_problem(likelihood, data, model, SLAB * scales)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
@@ -133,7 +141,7 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     warn_of_open(fit, problem, stacklevel=4)
     times = data[0].times
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
-    last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
+    last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == last_time)
     path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
     if settings != quick:
         sparse, priors = settings.posterior(law, scales, model)

@@ -216,6 +216,7 @@ class JointSearch:
     def run(self) -> tuple[JointEnergy, Array]:
         """The joint energy, and the θ (q,) of lowest energy that was found."""
         energies, thetas, limits = [], [], []
+        self.limit = 0.0  # the highest of an experiment
         is_dosed = any(has_doses(series) for series in self.data)  # one kernel serves all
         for e, (series, values) in enumerate(zip(self.data, self.values, strict=True)):
             what = f"experiment {series.name!r} ({e})" if len(self.data) > 1 else ""
@@ -229,6 +230,7 @@ class JointSearch:
             except ValueError as error:
                 raise (ValueError(f"{what}: {error}") if what else error) from error
             energies.append(energy)
+            self.limit = max(self.limit, search.limit)
             thetas.append(theta)
             limits.append(search.lower_limits(theta.size))
         rows = rows_of_experiments(energies, self.labels, self.equations, self.settings.own, self.known)
@@ -267,7 +269,7 @@ class JointSearch:
         if not finite:
             raise ValueError(
                 "data must be near solutions with what the experiments share, but none of the parameters found for "
-                f"one experiment has solutions within ±{self.settings.limit:g} for all: name more parameters in own, "
+                f"one experiment has solutions within ±{self.limit:g} for all: name more parameters in own, "
                 "or take more segments, or a higher limit"
             )
         values = energy.evaluate(np.array(finite))[0]

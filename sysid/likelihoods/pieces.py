@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from ..arrays import Array, Bools
+from ..data.series import Series
 from ..model import Model
 from .conditions import grid_of
 from .path_fit import (
@@ -85,7 +86,10 @@ def halves(rows: slice, present: Bools) -> list[slice]:
 
 
 def equal_pieces(whole: list[FittedPath], n_pieces: int) -> Pieces:
-    """Each series in ``n_pieces`` of as many rows. Raises ValueError where these would hold fewer than two."""
+    """Each series in ``n_pieces`` of as many rows; those without a value of some state are joined to one beside them.
+
+    Raises ValueError where these would hold fewer than two rows.
+    """
     rows = []
     for fitted in whole:
         n = len(fitted.series)
@@ -94,8 +98,20 @@ def equal_pieces(whole: list[FittedPath], n_pieces: int) -> Pieces:
                 f"pieces must have two rows each: at most {n // 2} of {fitted.series.name!r}, got {n_pieces}"
             )
         ends = np.linspace(0, n, n_pieces + 1).round().astype(np.int64).tolist()
-        rows.append([slice(a, b) for a, b in itertools.pairwise(ends)])
+        rows.append(with_every_state([slice(a, b) for a, b in itertools.pairwise(ends)], fitted.series))
     return Pieces(rows)
+
+
+def with_every_state(rows: list[slice], series: Series) -> list[slice]:
+    """Pieces joined to the next, or the last to the one before, until each has a value of every state."""
+    measured, joined, begin = ~np.isnan(series.values), [], rows[0].start
+    for piece in rows:
+        if measured[begin : piece.stop].any(axis=0).all():
+            joined.append(slice(begin, piece.stop))
+            begin = piece.stop
+    if begin < rows[-1].stop:  # the rest lacks a state
+        joined[-1] = slice(joined[-1].start, rows[-1].stop)
+    return joined
 
 
 def first_pieces(whole: list[FittedPath], model: Model, parameters: Array) -> Pieces:

@@ -227,6 +227,9 @@ SMALLEST_COUNT = 0.5  # in place of a count of 0, where its logarithm is taken f
 MIN_DISPERSION = 1e-2  # of a guess
 MANY_STEPS, MANY_STABLE_STEPS = 100_000, 10_000  # more steps, and more for stability alone: a stiff system
 STABILITY_LIMIT = 2.8  # of step × rate, for explicit methods of order 4
+MIN_LIMIT = 1e6  # of states, where no limit is given
+SIZES_TO_LIMIT = 1e3  # no law of errors has such values beside the data, and overshoots of good solutions are less
+MAX_LIMIT = 1e100  # whose squares are still numbers
 N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
@@ -241,7 +244,7 @@ class TrajectorySettings:
     step: float | None
     segments: int
     gap: float
-    limit: float
+    limit: float | None
     own: tuple[str, ...] = ()
     known: tuple[tuple[str, tuple[float, ...]], ...] = ()
     dof: float = 4.0
@@ -303,8 +306,11 @@ class StartSearch:
             self.times, self._without_zeros(self.values), unmeasured, logarithmic=self.logarithmic
         )
         self.states, between = self.smoothed[:, :dim], between[..., :dim]
+        usual_path = None
         if len(equations.observation):  # states that are seen through functions alone follow the usual solution
-            self.states = np.where(self.observed[:dim], self.states, self._usual_path(data.inputs))
+            usual_path = self._usual_path(data.inputs)
+            self.states = np.where(self.observed[:dim], self.states, usual_path)
+        self.limit = self._limit(values, usual_path)
         self.scale = np.maximum(self.smoothed.std(axis=0), 1e-3 * np.abs(self.smoothed).max(axis=0))
         self.scale = np.where(self.scale > 0.0, self.scale, 1.0)
         self.spread = self.scale[:dim]
@@ -336,7 +342,7 @@ class StartSearch:
             if not np.isfinite(energy):
                 raise ValueError(
                     "data must be near a solution from some parameters, but those found from the data's smoothed "
-                    f"slopes ({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.settings.limit:g}: "
+                    f"slopes ({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.limit:g}: "
                     "take more segments, or a higher limit"
                 )
             parameters = theta[: self.system.n_parameters]
@@ -421,15 +427,24 @@ class StartSearch:
         segments = Segments(rows, kicks, initial)
         return trajectory_energy(
             self.equations, self.schedule, self.values, errors, segments, method=self.settings.method, step=step,
-            limit=self.settings.limit, is_dosed=self.is_dosed,
+            limit=self.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
 
     def _usual_path(self, inputs: Inputs | None) -> Array:
         """States (n, dim) of the solution at usual parameters; the initial state where there is none."""
         start = self.system.start if self.initial is None else self.initial
         parameters = self._with_known(self.system.usual)
-        found = solve(self.system, self.times, parameters, start, limit=self.settings.limit, inputs=inputs)
+        limit = MAX_LIMIT if self.settings.limit is None else self.settings.limit
+        found = solve(self.system, self.times, parameters, start, limit=limit, inputs=inputs)
         return np.where(np.isfinite(found.states), found.states, start)
+
+    def _limit(self, values: Array, usual_path: Array | None) -> float:
+        """The limit of states: as given, or relative to the largest known value of data and initial states."""
+        if self.settings.limit is not None:
+            return self.settings.limit
+        known = [values, self.system.start, *(one for one in (self.initial, usual_path) if one is not None)]
+        size = max(float(np.nanmax(np.abs(one))) for one in known)
+        return min(max(MIN_LIMIT, SIZES_TO_LIMIT * size), MAX_LIMIT)
 
     def _first_state(self, values: Array) -> Array | None:
         """The initial state where it is fixed."""

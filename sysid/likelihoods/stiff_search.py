@@ -55,7 +55,7 @@ class StiffStartSearch(StartSearch):
             raise ValueError(
                 "data must be near a solution from some parameters, but those found "
                 f"({', '.join(f'{v:.3g}' for v in theta[: self.system.n_parameters])}) give none within "
-                f"±{self.settings.limit:g}: give usual parameters nearer to the data's, more segments, or a higher "
+                f"±{self.limit:g}: give usual parameters nearer to the data's, more segments, or a higher "
                 "limit"
             )
         return energy_function, theta
@@ -172,7 +172,7 @@ class StiffStartSearch(StartSearch):
         parameters, starts, _ = self._parts(theta)
         return fast_changes(
             self.system, parameters, starts, up_to(self.schedule, self.n_rows), self._rows(), self.spread,
-            self.settings.limit,
+            self.limit,
         )  # fmt: skip
 
     def _energy_at(self, theta: Array, halos: Array | None = None, most: float = SEARCH_FINENESS) -> TrajectoryEnergy:
@@ -210,7 +210,7 @@ class StiffStartSearch(StartSearch):
         return trajectory_energy(
             self.equations, on_grid(self.schedule, self.grid), values, errors,
             Segments(places[rows], kicks, self.initial), method=self.settings.method, step=np.inf,
-            limit=self.settings.limit, is_dosed=self.is_dosed,
+            limit=self.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_text, is_a, shown
 
 from ..arrays import Array
+from ..data.labels import check_labels
 from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
@@ -62,6 +63,7 @@ class Trajectory(TrajectorySettings):
         series = [check_series(label, one) for label, one in zip(labels, given, strict=True)]
         if not is_a(model, System | Library | Model):
             raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
+        check_labels(labels, series, model if isinstance(model, System) else None)
         equations = equations_of(model)._replace(observation=self.observation)
         check_observation(equations.system, self.observation, points_about(equations.system))
         quantities = equations.quantities
@@ -112,7 +114,7 @@ def trajectory(
     step: float | None = None,
     segments: int = 1,
     gap: float = 1e-2,
-    limit: float = 1e6,
+    limit: float | None = None,
     own: Sequence[str] = (),
     known: Mapping[str, Any] | None = None,
     dof: float = 4.0,
@@ -138,7 +140,8 @@ def trajectory(
     segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
     where they meet, N(0, (gap × spread of the state)²), or for log-normal errors and counts N(0, gap²) on logarithms.
     Chaotic systems need it: the energy of one long solution has a minimum for each way to miss.
-    limit: where a state leaves ±limit, the energy is infinite.
+    limit: where a state leaves ±limit, the energy is infinite. None: 1000 times the largest value among an experiment's
+    data and its usual or given initial state, and at least 1e6.
     own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
     others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
     the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
@@ -166,7 +169,7 @@ def trajectory(
         None if step is None else check_number("step", step, above=0.0),
         check_count("segments", segments, at_least=1, below=2**16),
         check_number("gap", gap, above=0.0, below=1e6),
-        check_number("limit", limit, above=0.0, below=1e100),
+        None if limit is None else check_number("limit", limit, above=0.0, below=1e100),
         check_names("own", own, at_least=0),
         known_numbers(known),
         check_number("dof", dof, above=0.0, below=1e6),

@@ -14,9 +14,12 @@ from toolkit.maths.elementary import fma
 from toolkit.problem import draw_pair
 
 from ..arrays import Array
+from ..data.gaps import parts_of
+from ..data.labels import check_labels
 from ..data.series import Series, has_doses, in_order, with_inputs
 from ..model import Model, as_model
 from ..solvers.lane_access import lane_number, set_lane_number
+from ..systems.system import System
 from .interface import Measured, NoValues, Prepared, ValueByValue
 
 # Minibatches: every replica draws new data at every step. Each datum's normal equations, about the least-squares
@@ -298,8 +301,9 @@ class Derivative:
 
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
+        given = check_data(data, as_model(model), model)
         model = as_model(model)
-        moving = self._moving(data, model)
+        moving = self._moving(given, model)
         states, velocities = (np.concatenate([m[k] for m in moving]) for k in range(2))
         if not len(states):
             raise ValueError("data must have rows without missing values, got none")
@@ -332,11 +336,15 @@ class Derivative:
         )
 
     def _moving(self, data: Any, model: Model) -> list[StatesAndVelocities]:
-        """States and velocities of each of the series ``data``."""
-        return [
-            velocities_of(series, self.velocities, self.window, model.library.inputs)
-            for series in check_data(data, model)
-        ]
+        """States and velocities of each of the series ``data``; no estimate of velocities reaches over a gap."""
+        least = {"exact": 1, "finite_difference": 3, "savitzky_golay": self.window or DEFAULT_WINDOW, "spline": 5}
+        found = []
+        for series in check_data(data, model):
+            parts = [series] if self.velocities == "exact" else parts_of(series, least[self.velocities])
+            moving = [velocities_of(part, self.velocities, self.window, model.library.inputs) for part in parts]
+            columns = map(np.concatenate, zip(*moving, strict=True))
+            found.append(moving[0] if len(moving) == 1 else StatesAndVelocities(*columns))
+        return found
 
     def _values(self, data: Any, model: Model, weights: Array) -> ValueByValue:
         """The log density value by value."""
@@ -439,13 +447,17 @@ def derivative(
     return Derivative(velocities, noise, batch_size, batches, window)
 
 
-def check_data(data: Any, model: Model) -> list[Series]:
-    """``data`` as a list of series, each with its columns in the order of the model's states."""
+def check_data(data: Any, model: Model, system: Any = None) -> list[Series]:
+    """``data`` as a list of series, each with its columns in the order of the model's states.
+
+    system: a System whose labels of units the series must have, too; other objects have none.
+    """
     given = [data] if is_a(data, Series) or not is_a(data, Sequence) else list(data)
     if not given:
         raise ValueError("data must be a Series or several, got none")
     labels = [f"data[{i}]" for i in range(len(given))] if len(given) > 1 else ["data"]
     found = [in_order(label, series, model.states) for label, series in zip(labels, given, strict=True)]
+    check_labels(labels, found, system if is_a(system, System) else None)
     for label, series in zip(labels, found, strict=True):
         if has_doses(series):
             raise ValueError(f"{label} must be without doses, at which states jump, for all likelihoods but trajectory")

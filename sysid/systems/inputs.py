@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from targets.symbolic.source import compile_source
-from toolkit.errors import check_array, check_flag, check_number, is_sequence, shown
+from toolkit.errors import check_array, check_flag, check_number, check_text, is_sequence, shown
 
 from ..arrays import Array, Bools
+from .dates import check_no_dates, checked_origin, dates_of, since
 from .system import System, check_names, compiled_function, mapping, tuple_text
+from .units import check_time_units, factor_between, time_factor
 
 TIME = "t"  # an input of this name that has no values is time itself
 SAME_TIME = 1e-9  # of the span of times: nearer ones are equal
@@ -32,24 +34,36 @@ class Inputs:
     constant until the next time and after the last; or a number, for all times. doses: state → (times, amounts), both
     (n,): what is added to the state at these times; a state that is measured at the time of a dose is that before it.
     An input "t" of a system or library that has no values here is the time.
+    Times may be dates, as those of a ``Series``; then all are, and they become the time since ``origin``, None: the
+    earliest of them, in ``time_unit``, "": seconds. A Series of dates counts them from its own first date. time_unit:
+    of the times; "" where that of the series is meant.
     Raises TypeError or ValueError naming what is off: the name and the value.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     held: tuple[str, ...] = ()
     doses: Mapping[str, Any] = field(default_factory=dict)
+    time_unit: str = field(default="", kw_only=True)
+    origin: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        given = {f"values[{name!r}]": one for name, one in mapping("values", self.values).items() if is_table(one)}
+        given |= {f"doses[{state!r}]": one for state, one in mapping("doses", self.doses).items()}
+        unit, origin, clocks = clocks_of(given, check_text("time_unit", self.time_unit), checked_origin(self.origin))
         courses = {}
-        for name, given in mapping("values", self.values).items():
+        for name, one in self.values.items():
             label = f"values[{name!r}]"
-            courses[name] = course_of(label, given) if is_table(given) else always(label, given)
+            courses[name] = course_of(label, one, clocks[label]) if is_table(one) else always(label, one)
         check_names("values", list(courses), at_least=0)
         held = check_held(self.held, tuple(courses))
-        doses = {state: course_of(f"doses[{state!r}]", given) for state, given in mapping("doses", self.doses).items()}
+        doses = {
+            state: course_of(f"doses[{state!r}]", one, clocks[f"doses[{state!r}]"]) for state, one in self.doses.items()
+        }
         check_names("doses", list(doses), at_least=0)
         for label, value in (("values", courses), ("held", held), ("doses", doses)):
             object.__setattr__(self, label, value)
+        object.__setattr__(self, "time_unit", unit)
+        object.__setattr__(self, "origin", origin)
 
     def __repr__(self) -> str:
         """What it holds."""
@@ -70,6 +84,30 @@ class Inputs:
         check_flag("before", before)
         columns = [self._column(name, when, before) for name in wanted]
         return np.stack(columns, axis=1) if columns else np.zeros((when.size, 0))
+
+    def with_time_unit(self, time_unit: str, *, factor: float | None = None) -> "Inputs":
+        """The same inputs and doses with times in another unit.
+
+        Parameters
+        ----------
+        time_unit
+            The unit that is wanted.
+        factor
+            What a time is multiplied by, > 0. None: as known for "s", "min", "h", "day", "week", "year" and their
+            synonyms.
+
+        Returns
+        -------
+        Inputs
+            With the same values and amounts.
+
+        Raises
+        ------
+        ValueError
+            Where ``factor`` is needed and not given, or is not the known one.
+        """
+        factor = time_factor(self.time_unit, check_text("time_unit", time_unit), factor)
+        return moved(self, factor, 0.0, time_unit, self.origin)
 
     def _column(self, name: str, when: Array, before: bool) -> Array:
         """One input at ``when``."""
@@ -95,6 +133,51 @@ class Inputs:
         return np.asarray(values[np.maximum(n_begun - 1, 0)])
 
 
+def on_clock(inputs: Inputs, whose: str, time_unit: str, origin: Any) -> Inputs:
+    """Inputs with times as a series or system counts them, in ``time_unit`` from ``origin``; themselves if they do.
+
+    Raises ValueError where the units of time differ, or the inputs have dates and the series has none.
+    """
+    if inputs.origin is None:
+        remedy = f"give inputs.with_time_unit({time_unit!r})"
+        check_time_units(("inputs", inputs.time_unit), (whose, time_unit), remedy)
+        return inputs
+    if origin is None:
+        raise ValueError(
+            f"inputs must have times as {whose} has them, numbers, got dates from {inputs.origin}: give the series "
+            "dates, too, or origin, the date of its time 0"
+        )
+    factor = factor_between(inputs.time_unit, time_unit or "s")
+    if factor is None:
+        raise ValueError(f"time_unit of {whose} must be known where inputs have dates, got {time_unit!r}")
+    if factor == 1.0 and origin == inputs.origin:
+        return inputs
+    shift = since("origin", np.array([inputs.origin]), time_unit, origin).numbers[0]
+    return moved(inputs, factor, float(shift), time_unit or "s", origin)
+
+
+def moved(inputs: Inputs, factor: float, shift: float, time_unit: str, origin: Any) -> Inputs:
+    """Inputs with each time times ``factor``, plus ``shift``."""
+    doses = {state: (factor * course.times + shift, course.values) for state, course in inputs.doses.items()}
+    tables = tables_of(inputs, factor, shift)
+    return Inputs(tables, inputs.held, doses, time_unit=time_unit, origin=origin)
+
+
+def with_amounts(inputs: Inputs, factors: Mapping[str, float]) -> Inputs:
+    """Inputs with doses to each state times its factor."""
+    doses = {s: (course.times, factors.get(s, 1.0) * course.values) for s, course in inputs.doses.items()}
+    tables = tables_of(inputs, 1.0, 0.0)
+    return Inputs(tables, inputs.held, doses, time_unit=inputs.time_unit, origin=inputs.origin)
+
+
+def tables_of(inputs: Inputs, factor: float, shift: float) -> dict[str, Any]:
+    """Values as they are given to ``Inputs``, at each time times ``factor``, plus ``shift``."""
+    return {
+        name: course.values[0] if np.isinf(course.times[0]) else (factor * course.times + shift, course.values)
+        for name, course in inputs.values.items()
+    }
+
+
 def check_held(held: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
     """``held`` as names, all of them of ``inputs``. Raises TypeError or ValueError otherwise."""
     names = check_names("held", held, at_least=0)
@@ -109,11 +192,40 @@ def is_table(given: Any) -> bool:
     return is_sequence(given) or (isinstance(given, np.ndarray) and given.ndim > 0)
 
 
-def course_of(label: str, given: Any) -> Course:
-    """``given`` as increasing times with numbers. Raises TypeError or ValueError naming ``label``."""
-    if not is_table(given) or len(given) != 2:
-        raise TypeError(f"{label} must be (times, numbers), both (n,), got {shown(given)}")
-    times, values = check_array(f"{label}[0]", given[0]), check_array(f"{label}[1]", given[1])
+def clocks_of(given: Mapping[str, Any], time_unit: str, origin: Any) -> tuple[str, Any, dict[str, Any]]:
+    """The unit of time and the origin of dates, and label → times as numbers; None where they are numbers already.
+
+    Raises ValueError where some tables have dates and others numbers.
+    """
+    dates = {}
+    for label, table in given.items():
+        if not is_table(table) or len(table) != 2:
+            raise TypeError(f"{label} must be (times, numbers), both (n,), got {shown(table)}")
+        dates[label] = dates_of(f"{label}[0]", table[0])
+    dated = [label for label, clock in dates.items() if clock is not None and clock.dtype.kind == "M"]
+    if not dated:
+        found = {
+            label: None if clock is None else since(f"{label}[0]", clock, time_unit).numbers
+            for label, clock in dates.items()
+        }
+        return time_unit, origin, found
+    if len(dated) < len(dates):
+        other = next(label for label in dates if label not in dated)
+        raise ValueError(
+            f"times of inputs must all be dates or all be numbers, got dates in {dated[0]}, none in {other}"
+        )
+    if origin is None:
+        origin = min(clock.min() for clock in dates.values())
+    read = {label: since(f"{label}[0]", clock, time_unit, origin) for label, clock in dates.items()}
+    return time_unit or "s", origin, {label: one.numbers for label, one in read.items()}
+
+
+def course_of(label: str, given: Any, clock: Array | None = None) -> Course:
+    """``given`` as increasing times with numbers; clock: times that were dates. Raises TypeError or ValueError."""
+    times = check_array(f"{label}[0]", given[0]) if clock is None else clock
+    values = check_array(f"{label}[1]", given[1])
+    if times.ndim == 1:
+        check_no_dates(f"{label}[0]", times)
     if times.ndim != 1 or not times.size or values.shape != times.shape:
         raise ValueError(f"{label} must be (times, numbers), both (n,), got shapes {times.shape} and {values.shape}")
     back = np.flatnonzero(~(np.diff(times) > 0.0))
@@ -168,6 +280,8 @@ def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule
     Raises ValueError where an input of the system is not known at all times, or a dose is of no state.
     """
     given = NO_INPUTS if inputs is None else inputs
+    remedy = f"give inputs.with_time_unit({system.time_unit!r})"
+    check_time_units(("inputs", given.time_unit), (f"the system {system.name!r}", system.time_unit), remedy)
     for state in given.doses:
         if state not in system.states:
             raise ValueError(f"doses must be of states ({', '.join(system.states)}), got {shown(state)}")

@@ -1,5 +1,6 @@
 """Good calls of everything public in ``sysid``, and of the methods of what it gives back."""
 
+import datetime as dt
 import functools
 import math
 from pathlib import Path
@@ -280,6 +281,10 @@ POSITIVE_PROBLEM = problem(priors.lognormal())
 UNIT = np.eye(3)
 PREPARED = kind(lambda v: getattr(v, "quadratic", None) is not None)
 
+NO_FORMAT = kind(lambda v: isinstance(v, str) and v == "")  # as the times below are numbers
+ORIGIN = kind(lambda v: v is None, st.sampled_from([3.0, "today", "06:00", dt.time(6), np.datetime64("NaT")]))
+ORIGIN = ORIGIN._replace(wrong=ORIGIN.wrong.filter(lambda v: not isinstance(v, dt.date | np.datetime64 | str)))
+HOURS = Series([0.0, 1.0], [[1.0], [2.0]], ("x",), time_unit="h", noise=[0.1])
 MEASURED = {
     **DESCRIBED,
     "states": names(NAMED),
@@ -365,7 +370,7 @@ CALLS = [
         "sysid.data.series.Series",
         Series,
         {"times": TIMES, "values": DATA.values, "states": NAMED},
-        MEASURED,
+        {**MEASURED, "origin": ORIGIN},
         {"states": "values units", "times": "values"},
     ),
     Call(
@@ -391,7 +396,7 @@ CALLS = [
         "sysid.data.sources.from_arrays",
         data.from_arrays,
         {"times": TIMES, "values": DATA.values, "states": NAMED},
-        MEASURED,
+        {**MEASURED, "date_format": NO_FORMAT},
         {"states": "values units", "times": "values"},
     ),
     Call(
@@ -421,6 +426,7 @@ CALLS = [
             "time": kind(lambda v: isinstance(v, str) and v in ("t", "x", "y"), st.text(max_size=3)),
             "states": or_none(names(("x", "y"), ("x",), ("y",), ("y", "x"), ("z",))),
             "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+            "date_format": NO_FORMAT,
             "inputs": names((), ("y",), ("z",), also=[["t"], ["w"]]),
             "held": names((), also=[["w"]]),
         },
@@ -442,6 +448,8 @@ CALLS = [
                 lambda v: isinstance(v, dict) and len(v) == 0,
                 st.sampled_from([None, 3.0, {"x": 1.0}, {"x": ([0.0], [math.nan])}, {1: ([0.0], [1.0])}, {"x": "ab"}]),
             ),
+            "time_unit": text(),
+            "origin": ORIGIN,
         },
         {"values": "held"},
     ),
@@ -457,6 +465,31 @@ CALLS = [
         {"names": "inputs", "times": "inputs"},
     ),
     Call("sysid.data.series.Series.to_dataframe", DATA.to_dataframe),
+    Call(
+        "sysid.data.series.Series.with_time_unit",
+        HOURS.with_time_unit,
+        {"time_unit": "turns", "factor": 2.0},
+        {"time_unit": kind(lambda v: isinstance(v, str)), "factor": POSITIVE},
+    ),
+    Call(
+        "sysid.data.series.Series.with_units",
+        HOURS.with_units,
+        {"units": {"x": "m"}, "factor": 2.0, "errors": "gaussian"},
+        {
+            "units": kind(
+                lambda v: isinstance(v, dict) and len(v) == 0,
+                st.sampled_from([None, {"w": "m"}, {"x": 1.0}, {"x": None}, "m", ["m"]]),
+            ),
+            "factor": POSITIVE,
+            "errors": choice("gaussian", "lognormal"),
+        },
+    ),
+    Call(
+        "sysid.systems.inputs.Inputs.with_time_unit",
+        Inputs(doses={"x": ([0.5], [1.0])}, time_unit="h").with_time_unit,
+        {"time_unit": "turns", "factor": 2.0},
+        {"time_unit": kind(lambda v: isinstance(v, str)), "factor": POSITIVE},
+    ),
     Call("sysid.data.sources.lynx_hare", data.lynx_hare),
     Call(
         "sysid.data.files.load",
@@ -673,6 +706,7 @@ CALLS = [
         lambda: {"draws": run(), "times": TIMES[:5], "problem": problem().scaled(), "n_draws": 3, "threads": 1},
         {
             **SOLVED,
+            "limit": or_none(SOLVED["limit"])._replace(odd=None),
             "draws": OTHER_RUNS._replace(wrong=OTHER_RUNS.wrong.filter(lambda v: not IS_DRAWS.takes(v))),
             "times": shaped(TIMES, (None,), lambda a: is_rising(a) and a[0] >= 0.0),
             "problem": or_none(instance(System, Identification)),
@@ -692,6 +726,7 @@ CALLS = [
         {"draws": UNIT, "times": TIMES[:3], "problem": LORENZ, "threads": 1},
         {
             **SOLVED,
+            "limit": or_none(SOLVED["limit"])._replace(odd=None),
             "draws": IS_DRAWS,
             "times": IS_TIMES,
             "problem": SYSTEM,
@@ -870,7 +905,7 @@ CALLS = [
             "step": or_none(POSITIVE),
             "segments": count(1, 2**16),
             "gap": number(0.0, 1e6),
-            "limit": number(0.0, 1e100),
+            "limit": or_none(number(0.0, 1e100)),
             "own": names(("k",), ("sd(x)", "k"), ()),
             "known": KNOWN,
             "observe": kind(

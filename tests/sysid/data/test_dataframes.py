@@ -151,5 +151,5 @@ def test_dates_in_text(tmp_path):
         data.load(written(tmp_path, "t,x\n2020-01-01,1\n5,2\n"), time="t")
     with pytest.raises(ValueError, match="line 3, column 't': '2020-01-02' is not a number"):
         data.load(written(tmp_path, "t,x\n5,1\n2020-01-02,2\n"), time="t")
-    with pytest.raises(ValueError, match="line 2, column 't': '2020-13-01' is not a number"):
+    with pytest.raises(ValueError, match="line 2, column 't': '2020-13-01' is no date as"):
         data.load(written(tmp_path, "t,x\n2020-13-01,1\n2020-01-02,2\n"), time="t")
