@@ -613,8 +613,22 @@ def identify(
     if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
-            draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
+            draft = begun_at_mode(replace(draft, found=modes_of(draft, n_searches, search_progress)))
     return assembled(draft)
+
+
+MOST_ABOVE = 300.0  # nats of a start above a mode: exp(−300) is so small that no chain should begin there
+
+
+def begun_at_mode(draft: Identification) -> Identification:
+    """``draft`` with its start at the weightiest mode, where the start's energy is more than MOST_ABOVE above that."""
+    if not draft.found:
+        return draft
+    best = draft._modes_by_weight[0]
+    energy = target_of(draft, None).evaluate(draft.coordinates.positions(draft.usual_start())[None])[0][0]
+    if energy - best.energy <= MOST_ABOVE:
+        return draft
+    return replace(draft, prepared=draft.prepared._replace(start=draft.coordinates.parameters(best.position)))
 
 
 def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
