@@ -39,9 +39,11 @@ from .data.checks import check
 from .data.series import Series
 from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
+from .likelihoods.experiments import JointEnergy
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
+from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
@@ -50,6 +52,7 @@ from .modes.laplace import laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
+from .posterior_checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
@@ -191,6 +194,7 @@ class Identification(Problem):
     coordinates: Coordinates = field(kw_only=True)
     posterior: Gaussian | None = field(kw_only=True)
     found: tuple[Mode, ...] = field(kw_only=True, default=())  # in positions that are not scaled; the start's first
+    symmetries: str = field(kw_only=True, default="")  # of the energy, in words, where modes lack their mirror images
 
     def __repr__(self) -> str:
         """Its name and parameters."""
@@ -300,7 +304,7 @@ class Identification(Problem):
         values = self._plain.parameters(np.array([mode.position for mode in modes]))
         sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
         numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
-        return ModeTable(self.names, values, sds, *numbers)
+        return ModeTable(self.names, values, sds, *numbers, self.symmetries)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -613,8 +617,42 @@ def identify(
     if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
-            draft = begun_at_mode(replace(draft, found=modes_of(draft, n_searches, search_progress)))
+            draft, doubts = searched(draft, n_searches, search_progress)
+        for doubt in doubts:
+            warnings.warn(f"identify: {doubt}", stacklevel=2)
     return assembled(draft)
+
+
+def searched(
+    draft: Identification, n_searches: int, progress: SearchProgress
+) -> tuple[Identification, list[str]]:
+    """``draft`` with the modes that are found, and what looks wrong with these, in words."""
+    posterior = posterior_of(draft, progress)
+    found = with_frequencies(posterior, modes_of(draft, n_searches, progress))
+    words = symmetries_in_words(posterior, found)
+    doubts = [f"{words}. {ONE_SIDE}"] if words else []
+    doubts += doubts_of_fit(posterior, found)
+    return begun_at_mode(replace(draft, found=found, symmetries=words)), doubts
+
+
+ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
+
+
+def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
+    """What checks of the posterior need, in positions that are not scaled."""
+    theta = draft.usual_start()
+    movable = np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
+    usual = np.array(theta)
+    for k in np.flatnonzero(movable):
+        value = draft.system.usual[draft.system.parameters.index(draft.names[k].split("[")[0])]
+        usual[k] = value if value > 0.0 or not draft.coordinates.log[k] else theta[k]
+    energy = draft.prepared.values
+    assert isinstance(energy, TrajectoryEnergy | JointEnergy)
+    return Posterior(
+        target_of(draft, None).evaluate, energy, draft.coordinates.parameters, draft.names, draft.priors,
+        draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
+        None if draft.constraints is None else walls_of(draft).contains, progress.count,
+    )  # fmt: skip
 
 
 MOST_ABOVE = 300.0  # nats of a start above a mode: exp(−300) is so small that no chain should begin there
