@@ -37,7 +37,7 @@ from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
 from .data.series import Series
-from .estimates import Estimates, estimate, inclusion_of
+from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.experiments import JointEnergy
 from .likelihoods.interface import Prepared
@@ -462,14 +462,20 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
-        Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another.
+        Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another, and
+        where R-hat of a parameter is above 1.01, or above what independent draws as few as these may have.
         Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         theta, shares = self._weighted(run)
-        for doubt in self._doubts_of_modes(run):
+        found = estimate(self.names, theta, shares, self.priors, level=level)
+        doubts = self._doubts_of_modes(run)
+        if not doubts:
+            mixing = doubt_of_mixing(self.names, self.parameters(run), shares)
+            doubts = [mixing] if mixing else []
+        for doubt in doubts:
             warnings.warn(f"estimates: {doubt}", stacklevel=2)
-        return estimate(self.names, theta, shares, self.priors, level=level)
+        return found
 
     def _doubts_of_modes(self, run: Run) -> list[str]:
         """What is wrong with how the chains of a run share the modes, in words; each replica of the target is one."""
@@ -575,10 +581,13 @@ def identify(
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
-    from the priors and about the likelihood's start; 0: none. ``Identification.modes`` has what they find, and chains
+    from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
+    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they find, and chains
     start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
-    Warns of what ``data.check`` finds in the data.
+    Warns of what ``data.check`` finds in the data. With n_searches also where the residuals of the best mode are more
+    than three times the data's local noise; where changes of sign or swaps of parameters leave the energy as it is; and
+    where the posterior of a parameter without a proper prior levels off, so that it is no density.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
 

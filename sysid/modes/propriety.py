@@ -18,10 +18,11 @@ from .search import FEW_DAMPINGS
 
 FAR = 10.0  # standard deviations: where a Gaussian profile has risen by FAR²/2 = 50 nats
 DOUBTFUL = 25.0  # nats: a profile that has risen by less there is followed farther out
-REACHABLE = 15.0  # nats: exp(−15) = 3e-7, so that a run of 10⁶ draws seldom goes above
+REACHABLE = 12.0  # nats: exp(−12) = 6e-6; a profile that levels off higher changes no interval of 10⁵ draws
 LEAST_SLOPE = 1.25  # of −log density by log distance; the integral is infinite where it is 1 or less, as with ridges a b = c
 N_DOUBLINGS = 10  # of the distance, from 2 standard deviations to 1,000
 LEAST_DOUBLINGS = 3  # over which a profile is judged
+LEVEL = 0.5  # nats within which energies count as level
 LARGEST_LOG = 23.0  # of a parameter that is sampled as its logarithm, from the mode: a factor of 10¹⁰
 POOR_CURVATURE = 1e-6  # relative to the diagonal: below it a standard deviation is no unit of distance
 N_SCREENING_STEPS = 3
@@ -164,7 +165,8 @@ def followed(evaluate: Evaluate, centre: Centre, k: int, side: float, is_log: bo
     slope = (marginals[-1] - marginals[-3]) / math.log(distances[-1] / distances[-3])
     if slope >= LEAST_SLOPE:
         return None
-    begin, end = own + side * distances[-3], own + side * distances[-1]
+    level = next(i for i in range(len(energies)) if max(abs(e - energies[-1]) for e in energies[i:]) < LEVEL)
+    begin, end = own + side * distances[level], own + side * distances[-1]
     return OpenTail(k, float(begin), float(end), float(energies[-1] - centre.energy))
 
 
