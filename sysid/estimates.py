@@ -4,6 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scipy import stats
+
+from toolkit.diagnostics import r_hat
 from toolkit.errors import check_array, check_number, optional, shown
 
 from .arrays import Array
@@ -62,6 +65,38 @@ def estimate(
     modes = marginal_modes(draws, shares)
     median, lower, upper = points
     return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
+
+
+MAX_R_HAT = 1.01  # Vehtari et al. (2021), section 4
+FEWEST_DRAWS = 8  # of a chain, to judge how it mixes
+FALSE_ALARMS = 1e-3  # of R-hat, of chains with independent draws
+
+
+def doubt_of_mixing(names: tuple[str, ...], draws: Array, shares: Array | None) -> str:
+    """The largest R-hat of ``draws`` (chain, draw, q) in words, where it is too large; or "".
+
+    The limit is MAX_R_HAT, or with few draws the quantile of R-hat for independent ones (``toolkit.diagnostics.r_hat``
+    has its law), so that short chains are not judged by a limit made for long ones.
+    """
+    weights = None if shares is None else shares.reshape(draws.shape[:2])
+    if weights is not None:
+        counted = weights.any(axis=1)
+        draws, weights = draws[counted], weights[counted]
+    n_chains, n_draws, q = draws.shape
+    if n_draws < FEWEST_DRAWS:
+        return ""
+    found = np.nan_to_num(r_hat(draws, weights=weights))
+    halves, n = 2 * n_chains, n_draws // 2
+    spread = float(stats.f.isf(FALSE_ALARMS / (2 * q), halves - 1, halves * (n - 1)))
+    limit = max(MAX_R_HAT, float(np.sqrt(1.0 + max(spread - 1.0, 0.0) / n)))
+    worst = int(np.argmax(found))
+    if found[worst] <= limit:
+        return ""
+    return (
+        f"R-hat is {found[worst]:.3g} for {names[worst]}, above {limit:.3g}: the chains have not mixed, so that intervals "
+        "are those of where the chains happen to be. Take more steps, larger ones, or sample problem.scaled(); where "
+        "R-hat does not fall with more steps, the posterior may be improper: give priors"
+    )
 
 
 def check_shares(draws: Array, shares: Array | None) -> Array:

@@ -37,11 +37,13 @@ from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
 from .data.series import Series
-from .estimates import Estimates, estimate, inclusion_of
+from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
+from .likelihoods.experiments import JointEnergy
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
+from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
@@ -50,6 +52,7 @@ from .modes.laplace import laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
+from .posterior_checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
@@ -191,6 +194,7 @@ class Identification(Problem):
     coordinates: Coordinates = field(kw_only=True)
     posterior: Gaussian | None = field(kw_only=True)
     found: tuple[Mode, ...] = field(kw_only=True, default=())  # in positions that are not scaled; the start's first
+    symmetries: str = field(kw_only=True, default="")  # of the energy, in words, where modes lack their mirror images
 
     def __repr__(self) -> str:
         """Its name and parameters."""
@@ -300,7 +304,7 @@ class Identification(Problem):
         values = self._plain.parameters(np.array([mode.position for mode in modes]))
         sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
         numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
-        return ModeTable(self.names, values, sds, *numbers)
+        return ModeTable(self.names, values, sds, *numbers, self.symmetries)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -458,14 +462,20 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
-        Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another.
+        Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another, and
+        where R-hat of a parameter is above 1.01, or above what independent draws as few as these may have.
         Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         theta, shares = self._weighted(run)
-        for doubt in self._doubts_of_modes(run):
+        found = estimate(self.names, theta, shares, self.priors, level=level)
+        doubts = self._doubts_of_modes(run)
+        if not doubts:
+            mixing = doubt_of_mixing(self.names, self.parameters(run), shares)
+            doubts = [mixing] if mixing else []
+        for doubt in doubts:
             warnings.warn(f"estimates: {doubt}", stacklevel=2)
-        return estimate(self.names, theta, shares, self.priors, level=level)
+        return found
 
     def _doubts_of_modes(self, run: Run) -> list[str]:
         """What is wrong with how the chains of a run share the modes, in words; each replica of the target is one."""
@@ -571,10 +581,13 @@ def identify(
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
-    from the priors and about the likelihood's start; 0: none. ``Identification.modes`` has what they find, and chains
+    from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
+    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they find, and chains
     start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
-    Warns of what ``data.check`` finds in the data.
+    Warns of what ``data.check`` finds in the data. With n_searches also where the residuals of the best mode are more
+    than three times the data's local noise; where changes of sign or swaps of parameters leave the energy as it is; and
+    where the posterior of a parameter without a proper prior levels off, so that it is no density.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
 
@@ -613,8 +626,56 @@ def identify(
     if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
-            draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
+            draft, doubts = searched(draft, n_searches, search_progress)
+        for doubt in doubts:
+            warnings.warn(f"identify: {doubt}", stacklevel=2)
     return assembled(draft)
+
+
+def searched(
+    draft: Identification, n_searches: int, progress: SearchProgress
+) -> tuple[Identification, list[str]]:
+    """``draft`` with the modes that are found, and what looks wrong with these, in words."""
+    posterior = posterior_of(draft, progress)
+    found = with_frequencies(posterior, modes_of(draft, n_searches, progress))
+    words = symmetries_in_words(posterior, found)
+    doubts = [f"{words}. {ONE_SIDE}"] if words else []
+    doubts += doubts_of_fit(posterior, found)
+    return begun_at_mode(replace(draft, found=found, symmetries=words)), doubts
+
+
+ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
+
+
+def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
+    """What checks of the posterior need, in positions that are not scaled."""
+    theta = draft.usual_start()
+    movable = np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
+    usual = np.array(theta)
+    for k in np.flatnonzero(movable):
+        value = draft.system.usual[draft.system.parameters.index(draft.names[k].split("[")[0])]
+        usual[k] = value if value > 0.0 or not draft.coordinates.log[k] else theta[k]
+    energy = draft.prepared.values
+    assert isinstance(energy, TrajectoryEnergy | JointEnergy)
+    return Posterior(
+        target_of(draft, None).evaluate, energy, draft.coordinates.parameters, draft.names, draft.priors,
+        draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
+        None if draft.constraints is None else walls_of(draft).contains, progress.count,
+    )  # fmt: skip
+
+
+MOST_ABOVE = 300.0  # nats of a start above a mode: exp(−300) is so small that no chain should begin there
+
+
+def begun_at_mode(draft: Identification) -> Identification:
+    """``draft`` with its start at the weightiest mode, where the start's energy is more than MOST_ABOVE above that."""
+    if not draft.found:
+        return draft
+    best = draft._modes_by_weight[0]
+    energy = target_of(draft, None).evaluate(draft.coordinates.positions(draft.usual_start())[None])[0][0]
+    if energy - best.energy <= MOST_ABOVE:
+        return draft
+    return replace(draft, prepared=draft.prepared._replace(start=draft.coordinates.parameters(best.position)))
 
 
 def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:

@@ -6,13 +6,14 @@ becomes the slope in the scale. A scale is a standard deviation, or a dispersion
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from toolkit._compiler import kernel
-from toolkit.maths.elementary import log
+from toolkit.maths.elementary import log, select
 from toolkit.maths.special import log1p
 
 from ..arrays import Array, Bools
@@ -98,16 +99,20 @@ def student(dof: float) -> tuple[Any, Any, Any]:
 
 @kernel
 def add_poisson(path, energy, sums, inverse, value, logarithmic):
-    """x − y log x; nan where x is not > 0."""
-    for lane in range(energy.size):
-        energy[lane] += path[lane] - value * log(path[lane])
+    """x − y log x; nan where x is not > 0, or for y = 0 where it is not ≥ 0."""
+    if value > 0.0:
+        for lane in range(energy.size):
+            energy[lane] += path[lane] - value * log(path[lane])
+    else:
+        for lane in range(energy.size):
+            energy[lane] += select(path[lane] >= 0.0, path[lane], math.nan)
 
 
 @kernel
 def add_poisson_slope(path, pull, inverse, value, logarithmic):
     """1 − y/x."""
     for lane in range(pull.size):
-        pull[lane] += 1.0 - value / path[lane]
+        pull[lane] += 1.0 - (value / path[lane] if value > 0.0 else 0.0)
 
 
 @kernel
@@ -146,7 +151,8 @@ def add_negative_binomial(path, energy, sums, inverse, value, logarithmic):
         ratio += stirling_rest(far + value) - stirling_rest(far) - log(product)
         slope = log1p(value / far) + digamma_rest(far + value) - digamma_rest(far) + fractions - value / n
         grown = log1p(x / n)
-        energy[lane] += (value + n) * grown - ratio - value * log(x)
+        kept = select(x >= 0.0, 0.0, math.nan) if value == 0.0 else value * log(x)
+        energy[lane] += (value + n) * grown - ratio - kept
         sums[lane] += grown - (value + n) * x / (n * (n + x)) - slope
 
 
@@ -155,7 +161,7 @@ def add_negative_binomial_slope(path, pull, inverse, value, logarithmic):
     """(y + n)/(n + x) − y/x."""
     for lane in range(pull.size):
         x, n = path[lane], inverse[lane]
-        pull[lane] += (value + n) / (n + x) - value / x
+        pull[lane] += (value + n) / (n + x) - (value / x if value > 0.0 else 0.0)
 
 
 @kernel

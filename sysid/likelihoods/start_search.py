@@ -311,6 +311,7 @@ class StartSearch:
             usual_path = self._usual_path(data.inputs)
             self.states = np.where(self.observed[:dim], self.states, usual_path)
         self.limit = self._limit(values, usual_path)
+        self.signed = self._follow_usual_path(data.inputs)
         self.scale = np.maximum(self.smoothed.std(axis=0), 1e-3 * np.abs(self.smoothed).max(axis=0))
         self.scale = np.where(self.scale > 0.0, self.scale, 1.0)
         self.spread = self.scale[:dim]
@@ -397,6 +398,8 @@ class StartSearch:
     def _stages(self) -> list[tuple[int, float | None]]:
         """Segments and gaps of each stage, from many and wide (None: the noise) to those asked for."""
         few, gap = self.settings.segments, self.settings.gap
+        if self.signed.any():  # kicks would be of their logarithms
+            return [(few, gap)]
         stages: list[tuple[int, float | None]] = [(min(max(few, GUESSED_SEGMENTS), len(self.times) - 1), None)]
         if few > 1:
             narrower = [10.0**-k for k in range(2, 12) if 10.0**-k > 1.5 * gap]
@@ -424,7 +427,7 @@ class StartSearch:
         self, rows: Integers, kicks: Array, errors: ErrorModel, step: float, initial: Array | None
     ) -> TrajectoryEnergy:
         """The energy with segments that begin at ``rows``."""
-        segments = Segments(rows, kicks, initial)
+        segments = Segments(rows, kicks, initial, self.signed)
         return trajectory_energy(
             self.equations, self.schedule, self.values, errors, segments, method=self.settings.method, step=step,
             limit=self.limit, is_dosed=self.is_dosed,
@@ -445,6 +448,33 @@ class StartSearch:
         known = [values, self.system.start, *(one for one in (self.initial, usual_path) if one is not None)]
         size = max(float(np.nanmax(np.abs(one))) for one in known)
         return min(max(MIN_LIMIT, SIZES_TO_LIMIT * size), MAX_LIMIT)
+
+    def _follow_usual_path(self, inputs: Inputs | None) -> Bools:
+        """Let unmeasured states that are 0 or below somewhere follow the usual solution, where errors are of logarithms.
+
+        Returns which states (dim,) are 0 or below after the first time. Only measured states need a logarithm, but
+        kicks between segments are of the logarithms of all states.
+        """
+        dim = self.system.dim
+        chosen = ~self.observed[:dim] & (self.states <= 0.0).any(axis=0) & self.logarithmic
+        signed = np.zeros(dim, np.bool_)
+        if not chosen.any():
+            return signed
+        path = self._usual_path(inputs)
+        signed[chosen] = (path[1:, chosen] <= 0.0).any(axis=0)
+        if signed.any() and self.settings.segments > 1:
+            names = ", ".join(name for name, is_signed in zip(self.system.states, signed, strict=True) if is_signed)
+            raise ValueError(
+                f"segments must be 1 for errors={self.settings.errors!r} where a state is not > 0, got "
+                f"{self.settings.segments}: kicks between segments are of logarithms, and at usual parameters the "
+                f"solution of {names} is 0 or below"
+            )
+        rising = chosen & ~signed & (path[0] <= 0.0) & (self.initial is None)
+        path[0, rising] = path[1:, rising].min(axis=0)  # a guess > 0 of a free initial state
+        self.states = np.where(chosen, path, self.states)
+        if not len(self.equations.observation):
+            self.smoothed[:, :dim] = self.states
+        return signed
 
     def _first_state(self, values: Array) -> Array | None:
         """The initial state where it is fixed."""
@@ -499,6 +529,7 @@ class StartSearch:
         """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""
         rows = np.arange(len(self.times) - 1)
         errors = self.settings.error_model(np.ones(len(self.scale)), False, self.observed)
+        errors = errors._replace(logarithmic=self.logarithmic and not self.signed.any())
         theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")

@@ -209,7 +209,7 @@ class StiffStartSearch(StartSearch):
         values[places] = self.values[: self.n_rows]
         return trajectory_energy(
             self.equations, on_grid(self.schedule, self.grid), values, errors,
-            Segments(places[rows], kicks, self.initial), method=self.settings.method, step=np.inf,
+            Segments(places[rows], kicks, self.initial, self.signed), method=self.settings.method, step=np.inf,
             limit=self.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
 

@@ -82,6 +82,8 @@ class Trajectory(TrajectorySettings):
         """The data (n, quantities) in their order. Raises ValueError that names ``label``."""
         values = values_in_order(data, quantities)
         not_positive = np.argwhere(values <= 0.0)
+        if self.start == "fixed":  # the first row is then no datum
+            not_positive = not_positive[not_positive[:, 0] > 0]
         if self.errors == "lognormal" and not_positive.size:
             row, d = not_positive[0]
             raise ValueError(
@@ -125,9 +127,10 @@ def trajectory(
     Of several Series, each is an experiment with a solution of its own; all must follow the same equations.
 
     errors: "gaussian", y ~ N(x, sd²); "lognormal", log y ~ N(log x, sd²); "student", (y − x)/sd ~ Student's t with
-    ``dof`` degrees of freedom, for outliers; for counts, whole numbers ≥ 0 about states > 0, "poisson", y ~ Poisson(x),
-    or "negative_binomial", of mean x and variance x + a x², with the dispersion a in place of sd: "dispersion(x)". y is
-    left out where missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
+    ``dof`` degrees of freedom, for outliers; for counts, whole numbers ≥ 0 about states > 0 (≥ 0 for a count of 0),
+    "poisson", y ~ Poisson(x), or "negative_binomial", of mean x and variance x + a x², with the dispersion a in place
+    of sd: "dispersion(x)". Only measured states need to be > 0, but segments need it of all. y is left out where missing
+    (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
     "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
     time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
     "rk4" or "rk5"; or, for stiff systems, "sdirk4": implicit and L-stable, of order 4, in which Newton's method solves

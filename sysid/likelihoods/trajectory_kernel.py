@@ -31,7 +31,7 @@ from toolkit._compiler import (
 )
 from toolkit.maths.elementary import fma, log, select
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Bools, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
@@ -555,12 +555,14 @@ class Segments(NamedTuple):
     """How a solution is cut into segments, and how large the kicks between them are.
 
     first_rows: rows of the data at which segments begin. kick_sds: standard deviations of the kicks (dim,).
-    initial: the initial state (dim,) where it is fixed.
+    initial: the initial state (dim,) where it is fixed. signed: which states (dim,) may have either sign although errors
+    are of logarithms; such states are not measured.
     """
 
     first_rows: Integers
     kick_sds: Array
     initial: Array | None
+    signed: Bools | None = None
 
 
 class Layout(NamedTuple):
@@ -712,7 +714,7 @@ def trajectory_energy(
 
     is_dosed: whether this experiment, or one with the same kernel, has doses.
     """
-    first_rows, kick_sds, initial = segments
+    first_rows, kick_sds, initial, signed = segments
     system, times = equations.system, schedule.times
     dim, n_segments, quantities = system.dim, len(first_rows), equations.quantities
     steps = steps_between(times, step)
@@ -746,8 +748,9 @@ def trajectory_energy(
     doses = [schedule.is_dosed[:, None], schedule.doses] if is_dosed else []
     table = np.concatenate([table, schedule.drives, *doses], axis=1)
     numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
+    positive_states = [errors.logarithmic] * dim if signed is None else (errors.logarithmic & ~signed).tolist()
     positive = [False] * system.n_parameters
-    positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
+    positive += positive_states * (n_segments - (initial is not None)) + [True] * len(free)
     measurement = measurement_of(system, equations.observation)
     shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed)
     others = other_arguments(errors.law, errors.dof, tuple(measurement) if measurement.n else ())

@@ -19,7 +19,8 @@ class ModeTable(NamedTuple):
 
     parameters: (modes, q). sd: their standard deviations (modes, q) by Laplace's approximation, to first order where
     logarithms are sampled. energies: (modes,), in nats. weights: probabilities (modes,) by Laplace's approximation,
-    among the modes that were found.
+    among the modes that were found. symmetries: in words, changes of the parameters that leave the energy as it is and
+    lead to modes that were not searched; "" where there is none.
     """
 
     names: tuple[str, ...]
@@ -27,6 +28,7 @@ class ModeTable(NamedTuple):
     sd: Array
     energies: Array
     weights: Array
+    symmetries: str = ""
 
     def __str__(self) -> str:
         """A table in Markdown, a row per mode."""
@@ -37,7 +39,8 @@ class ModeTable(NamedTuple):
             + " |"
             for weight, energy, values, sds in zip(self.weights, self.energies, self.parameters, self.sd, strict=True)
         ]
-        return "\n".join([head, "| --- " * (2 + len(self.names)) + "|", *rows])
+        note = ["", self.symmetries[:1].upper() + self.symmetries[1:] + "."] if self.symmetries else []
+        return "\n".join([head, "| --- " * (2 + len(self.names)) + "|", *rows, *note])
 
 
 def nearest_mode(modes: tuple[Mode, ...], points: Array) -> Integers:

@@ -13,7 +13,7 @@ from toolkit._compiler import names_in
 from toolkit.errors import check_number, check_text, is_sequence, optional, shown
 from toolkit.problem import raises
 
-from ..arrays import Array
+from ..arrays import Array, Bools
 from .inputs import driven
 from .system import System, check_equations, checked_rhs, name_of_function
 
@@ -159,6 +159,9 @@ def wrong_derivative(
             if must_be_smooth:
                 scale = np.abs(differences) + 1e-6 * (np.abs(values) / sizes[k] + 1.0)
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
+                if (wrong & np.isnan(differences)).any():
+                    right = right_at_edge(evaluate, point, unit * sizes[k], values, exact)
+                    wrong &= ~(np.isnan(differences) & right)
             else:
                 wrong = np.isfinite(values) & derivatives_differ(
                     exact, differences, longer, point, np.abs(values).max() / sizes[k]
@@ -185,10 +188,59 @@ def central_difference(evaluate: Callable[[NDArray[Any]], NDArray[Any]], point: 
     return np.asarray((after - before) / (2.0 * move.sum()))
 
 
+EDGE_LENGTHS = (6e-6, 6e-4, 6e-2)  # of one-sided differences, relative to the point, in geometric progression
+EDGE_AGREEMENT = 0.1  # of the limit of one-sided differences with the derivative, relative to the nearest difference
+INNER_LENGTH = 0.1  # of central differences inside the edge, relative to the distance from 0
+INNER_AGREEMENT = 1e-3  # of their extrapolation, whose own error is of order INNER_LENGTH⁴
+
+
+def right_at_edge(
+    evaluate: Callable[[NDArray[Any]], NDArray[Any]], point: Array, unit: Array, values: Array, exact: Array
+) -> Bools:
+    """Whether derivatives ``exact`` at the edge of a function's domain, or close to it, are the limits of differences.
+
+    unit: the direction, as long as the number is large. Inside the edge 0 central differences over a part of the
+    distance to 0 decide. At the edge one-sided differences do: that of x**p at 0 over a length h is of order
+    h**(p − 1), which converges to the derivative where p > 1, and diverges where p < 1. Three lengths in geometric
+    progression give the limit of a power law by Aitken's formula.
+    """
+    distance = abs(float(point[unit > 0.0][0]))
+    if distance > 0.0:
+        move = INNER_LENGTH * distance * (unit > 0.0)
+        wide, narrow = (central_difference(evaluate, point, part * move) for part in (1.0, 0.5))
+        inner = (4.0 * narrow - wide) / 3.0
+        doubt = INNER_AGREEMENT * np.abs(inner) + 1e-14 * np.abs(values).max() / move.sum()
+        if np.isfinite(inner).all():
+            return np.asarray(np.abs(exact - inner) <= doubt)
+    for side in (1.0, -1.0):
+        near, middle, far = (
+            one_sided_difference(evaluate, point, side * length * unit, values) for length in EDGE_LENGTHS
+        )
+        if np.isfinite(near).all():
+            break
+    scale = np.abs(near) + 1e-5 * (np.abs(values) / unit.sum() + 1.0)
+    agrees = np.abs(exact - near) <= AGREEMENT * scale
+    limit = near - (near - middle) ** 2 / (near - 2.0 * middle + far)
+    gap = np.abs(near - exact)
+    converges = (gap < np.abs(far - exact)) & (np.abs(limit - exact) <= EDGE_AGREEMENT * gap)
+    return np.asarray(np.isfinite(exact) & (agrees | converges))
+
+
+def one_sided_difference(
+    evaluate: Callable[[NDArray[Any]], NDArray[Any]], point: Array, move: Array, values: Array
+) -> Array:
+    """The change of a function's ``values`` at ``point`` with one number, by a difference of order 2 over 2 move."""
+    after, beyond = evaluate(point + move), evaluate(point + 2.0 * move)
+    return np.asarray((4.0 * after - beyond - 3.0 * values) / (2.0 * move.sum()))
+
+
 def likely_cause(function: Callable[..., Any], difference: float) -> str:
     """The likely cause of differing derivatives, and what to write instead; the end of a message."""
     if not np.isfinite(difference):
-        return ": it is not finite right beside this point, as roots, logarithms and powers at 0 are not"
+        return (
+            ": it is not finite right beside this point, as roots, logarithms and powers below 1 at 0 are not. Let "
+            "start be inside the function's domain, as 1e-6 in place of 0"
+        )
     called = sorted(names_called(function) & NOT_ANALYTIC)
     return (
         (f", as of {', '.join(called)}, which it calls" if called else "")

@@ -112,6 +112,7 @@ def test_constraints_read_every_name_a_parameter_may_have(label):
         identify(SERIES, model, constraints="other > 1")
 
 
+@pytest.mark.filterwarnings("ignore:estimates. R-hat")  # 200 draws of three contour chains
 def test_a_factor_of_a_contour_chain_s_weights_changes_nothing():
     """Of its estimates, inclusion and trajectories; those of TACT-HMC, which have none, are of all chains together."""
     prior = {"sigma": priors.spike_and_slab(0.1, 20.0)}

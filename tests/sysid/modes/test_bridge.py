@@ -212,6 +212,7 @@ def test_what_has_no_evidence_is_refused():
         problem.evidence(run.draws)
 
 
+@pytest.mark.filterwarnings("ignore:identify. the residuals")  # the other model cannot follow the data
 def test_a_run_of_another_model_with_the_same_numbers_is_refused(tmp_path):
     """dx/dt = −k x and −k x²: the same parameters, priors and data."""
     models = [

@@ -1,0 +1,108 @@
+"""What ``identify`` and ``estimates`` say of modes, residuals, tails and chains that have not mixed."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from sysid import Series, identify, likelihoods, priors, systems
+from sysid.estimates import doubt_of_mixing
+
+TIMES = np.linspace(0.0, 8.0, 41)
+DECAY = 1.7 * np.exp(-0.45 * TIMES) + 0.02 * np.random.default_rng(2).standard_normal(41)
+DATA = Series(TIMES, DECAY[:, None], ("x",))
+
+
+def product(t, x, p):
+    return (-p[0] * p[1] * x[0],)
+
+
+def square(t, x, p):
+    return (-(p[0] ** 2) * x[0],)
+
+
+def two_rates(t, x, p):
+    return (-p[0] * x[0], -p[1] * x[1])
+
+
+PRODUCT = systems.own(product, states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,))
+SQUARE = systems.own(square, states=("x",), parameters=("c",), usual=(1.0,), start=(1.5,))
+TWO_RATES = systems.own(two_rates, states=("u", "v"), parameters=("k1", "k2"), usual=(0.2, 1.0), start=(1.0, 1.0))
+
+
+def identified(data, system, **asked):
+    """The problem, and what was said."""
+    asked = {"likelihood": "trajectory", "progress": False} | asked
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        problem = identify(data, system, **asked)
+    return problem, [str(warning.message) for warning in caught]
+
+
+def test_a_product_that_alone_is_known_is_said_by_the_names_of_its_factors():
+    _, said = identified(DATA, PRODUCT)
+    assert len(said) == 1
+    assert "the posterior is improper, or nearly so" in said[0]
+    assert " a from " in said[0]
+    assert " b from " in said[0]
+    _, said = identified(DATA, PRODUCT, prior={"a": priors.lognormal(0.0, 0.3)})
+    assert said == []
+
+
+def test_the_sign_of_a_square_is_said_and_a_prior_or_constraint_settles_it():
+    problem, said = identified(DATA, SQUARE)
+    assert len(said) == 1
+    assert "unchanged by c → −c: modes come in pairs" in said[0]
+    assert "unchanged by c → −c" in str(problem.modes)
+    for asked in ({"prior": {"c": priors.lognormal(0.0, 1.0)}}, {"constraints": "c > 0"}):
+        assert identified(DATA, SQUARE, **asked)[1] == []
+
+
+def test_two_compartments_have_two_modes_or_are_said_to_be_exchangeable():
+    values = 3.0 * np.exp(-0.3 * TIMES) + 2.0 * np.exp(-2.0 * TIMES)
+    values += 0.02 * np.random.default_rng(5).standard_normal(41)
+    likelihood = likelihoods.trajectory(observe={"sum": lambda t, x, p: x[0] + x[1]})
+    problem, said = identified(Series(TIMES, values[:, None], ("sum",)), TWO_RATES, likelihood=likelihood)
+    assert len(problem.modes.weights) == 2 or "k1 ↔ k2, u(0) ↔ v(0)" in said[0]
+
+
+def test_residuals_that_are_no_noise_are_said_with_their_size():
+    """A decay cannot follow an oscillation."""
+    values = np.cos(3.0 * TIMES) + 0.03 * np.random.default_rng(1).standard_normal(41)
+    _, said = identified(Series(TIMES, values[:, None], ("x",)), SQUARE, prior={"c": priors.lognormal(0.0, 1.0)})
+    assert len(said) == 1
+    assert "times the data's local noise of 0.0" in said[0]
+
+
+@pytest.mark.parametrize("errors", ["poisson", "negative_binomial", "lognormal"])
+def test_an_unmeasured_state_may_begin_at_zero(errors):
+    """SEIR, of which the infectious are seen: the removed begin at 0, and enter no other equation."""
+
+    def rates(t, x, p):
+        new, onset, end = p[0] * x[0] * x[2] / 5e4, 0.4 * x[1], p[1] * x[2]
+        return (-new, new - onset, onset - end, end)
+
+    times, start = np.arange(0.0, 60.0, 2.0), [5e4 - 20.0, 10.0, 10.0, 0.0]
+    truth = solve_ivp(lambda t, x: rates(t, x, (0.7, 0.25)), (0.0, 60.0), start, t_eval=times, rtol=1e-9).y[2]
+    seen = np.maximum(np.random.default_rng(6).poisson(truth), 1.0)
+    system = systems.own(rates, states=tuple("SEIR"), parameters=("beta", "gamma"), usual=(0.5, 0.2), start=start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        likelihood = likelihoods.trajectory(errors=errors, start=start)
+        problem = identify(Series(times, seen[:, None], ("I",)), system, likelihood=likelihood, progress=False)
+    modes = problem.modes
+    assert np.abs(modes.parameters[0, :2] - (0.7, 0.25)).max() < 0.05
+    assert (np.abs(modes.parameters[0, :2] - (0.7, 0.25)) < 4.5 * modes.sd[0, :2]).all()
+
+
+def test_r_hat_of_chains_that_have_not_mixed_is_said_by_name_and_that_of_short_ones_is_not():
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((4, 1000, 2))
+    assert doubt_of_mixing(("a", "b"), mixed, None) == ""
+    apart = mixed + np.array([0.0, 0.5])[None, None] * np.arange(4)[:, None, None]
+    assert "for b, above 1.01" in doubt_of_mixing(("a", "b"), apart, None)
+    alarms = sum(bool(doubt_of_mixing(("a",), rng.standard_normal((8, 12, 1)), None)) for _ in range(200))
+    assert alarms <= 2
+    shares = np.where(np.arange(4)[:, None] == 3, 0.0, np.ones((4, 1000))).ravel()
+    assert doubt_of_mixing(("a", "b"), mixed, shares) == ""
