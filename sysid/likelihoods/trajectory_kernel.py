@@ -7,7 +7,7 @@ prior leads from the end of one segment to the start of the next. Source: Bock (
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from toolkit._compiler import (
     set_recipe,
     tuple_type,
 )
-from toolkit.maths.elementary import fma, log, select
+from toolkit.maths.elementary import fma, larger, log, select
 
 from ..arrays import Array, Integers
 from ..data.series import Series, check_measured_states
@@ -39,7 +39,7 @@ from ..solvers.adjoint import pullback_of_model, pullback_of_system
 from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
-from ..solvers.runge_kutta import built
+from ..solvers.runge_kutta import TABLEAUS, built, judged_step_of
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
@@ -115,7 +115,8 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
 
 # Numbers: this header; then standard deviation of kicks (dim,); that of errors where known, the row of θ with it where
 # free (else −1), and number of data, of each quantity, states and functions of them (quantities,); initial state where
-# fixed (dim,). Then for each time: time, step, steps to the next, whether a segment starts here, and for each quantity
+# fixed (dim,); where steps are judged, 1 over the spread of each state (dim,), or 0 where none is judged. Then for each
+# time: time, step, steps to the next, whether a segment starts here, and for each quantity
 # whether it was measured, and its value or the logarithm of that;
 # where there are inputs, what ``driven`` has behind the parameters; where there are doses, whether one is given after
 # the datum, and what is added to each state.
@@ -124,12 +125,21 @@ TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 MAX_FINITE = 1e300
 MAX_STEPS = 1_000_000
 
+# An explicit step that is too long for a rate λ of the solution damps as a shorter one would at another rate: the
+# factor R(hλ) of RK4 falls to hλ = −1.60 and rises beyond, that of Dormand & Prince to −2.02. Where R is monotone no two
+# rates give the same solution.
+LONGEST_STEP = 1.5  # of step × rate
+# What a step gets wrong is no larger than the difference that is judged. A step that half of it changes by 1e-6, as
+# ``start_search`` asks for, is never refused for a rate that the solution does not show.
+SMALLEST_JUDGED = 1e-4  # of the states' spread
+
 
 class Shape(NamedTuple):
     """Sizes that differ between systems.
 
     n_functions: of states, that are measured. n_drives: numbers that ``driven`` has behind the parameters. is_dosed:
-    whether rows tell of doses.
+    whether rows tell of doses. is_judged: whether the energy is infinite where an explicit step is too long for the
+    solution.
     """
 
     dim: int
@@ -137,6 +147,7 @@ class Shape(NamedTuple):
     n_functions: int = 0
     n_drives: int = 0
     is_dosed: bool = False
+    is_judged: bool = False
 
 
 class Places(NamedTuple):
@@ -150,6 +161,7 @@ class Places(NamedTuple):
     free_row: int
     n_data: int
     first: int
+    spread: int
     table: int
     drive_in_row: int
     dose_in_row: int
@@ -161,6 +173,7 @@ class Places(NamedTuple):
     measured: int
     weights: int
     drive: int
+    judge: int
     path: int
 
 
@@ -173,9 +186,10 @@ def places_of(shape: Shape) -> Places:
     dose = N_ROW + 2 * n + shape.n_drives
     width = dose + (1 + dim if shape.is_dosed else 0)
     drive = 2 * n + 2 * dim + 2 * m
+    judge, n_judged = drive + shape.n_drives, dim if shape.is_judged else 0
     return Places(
-        kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, N_ROW + 2 * n, dose, width,
-        0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, drive + shape.n_drives,
+        kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, first + dim + n_judged, N_ROW + 2 * n,
+        dose, width, 0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, judge, judge + n_judged,
     )  # fmt: skip
 
 
@@ -191,19 +205,23 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
     chosen = ", ".join(f"select(ok, y[{d}], x[{d}])" for d in range(dim))
     choose = inlined(built("choose", f"def choose(ok, y, x):\n    return ({chosen},)", select=select))
     drives = {"drive": n_drives} if n_drives else {}
-    forwards = row_access("forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives})
+    judged = {"judge": dim} if shape.is_judged else {}
+    forwards = row_access(
+        "forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives, **judged}
+    )
     (read_x, write_x), (_, write_path), (read_u, write_u) = (forwards[role] for role in ("state", "path", "energy"))
     roles = {"theta": n_parameters, "path": dim, "pull": dim, "slope": n_parameters, **drives}
     backwards = row_access("backwards", roles)
     (read_path, _), (read_w, write_w), (read_s, write_s) = (backwards[role] for role in ("path", "pull", "slope"))
     read_p, read_q = (parameters_and_drive(access, first_drive) for access in (forwards, backwards))
+    attempt = judged_attempt(rhs, method, shape, forwards["judge"][0]) if judged else plain_attempt(step)
 
     @kernel
     def advance(theta, work, energy, state, path, t, h, limit):
         for lane in range(theta.shape[1]):
             x = read_x(work, state, lane)
-            y = step(t, h, x, read_p(theta, work, lane))
-            ok = within(y, limit)
+            y, is_resolved = attempt(t, h, x, read_p(theta, work, lane), work, lane)
+            ok = within(y, limit) & is_resolved
             x = choose(ok, y, x)
             write_x(work, state, lane, x)
             write_path(work, path, lane, x)
@@ -218,6 +236,42 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
             write_s(slope, 0, lane, s)
 
     return advance, retreat
+
+
+def plain_attempt(step: Any) -> Any:
+    """``attempt(t, h, x, p, work, lane)``: the state after a step that is not judged, and True."""
+
+    @inlined
+    def attempt(t, h, x, p, work, lane):
+        return step(t, h, x, p), True
+
+    return attempt
+
+
+def judged_attempt(rhs: Callable[..., Any], method: str, shape: Shape, read_weights: Any) -> Any:
+    """``attempt(t, h, x, p, work, lane)``: the state after a step, and whether the step resolves the solution.
+
+    It does not where h times the rate that two stages at one time show is above LONGEST_STEP, and they differ by more
+    than SMALLEST_JUDGED. Norms are the largest of |x| / spread.
+    """
+    step = judged_step_of(rhs, method, shape.dim)
+    judge = places_of(shape).judge
+    apart, change = (
+        functools.reduce(lambda a, b: f"larger({a}, {b})", [f"w[{d}]*abs({name}[{d}])" for d in range(shape.dim)])
+        for name in ("states", "slopes")
+    )
+    source = (
+        f"def resolved(w, states, slopes):\n"
+        f"    return {change} <= larger({LONGEST_STEP!r}*{apart}, {SMALLEST_JUDGED!r})"
+    )
+    resolved = inlined(built("resolved", source, larger=larger))
+
+    @inlined
+    def attempt(t, h, x, p, work, lane):
+        y, states, slopes = step(t, h, x, p)
+        return y, resolved(read_weights(work, judge, lane), states, slopes)
+
+    return attempt
 
 
 @kernel
@@ -260,7 +314,7 @@ class TrajectoryParts(NamedTuple):
 
 @kernel
 def set_deviations(theta, work, numbers, shape):
-    """Write 1 over the standard deviation of each quantity, and a sum of 0."""
+    """Write 1 over the standard deviation of each quantity, a sum of 0, and 1 over the spread of each state."""
     at = find_places(shape)
     for d in range(shape.dim + shape.n_functions):
         row, sd = int(numbers[at.free_row + d]), numbers[at.deviation + d]
@@ -268,6 +322,10 @@ def set_deviations(theta, work, numbers, shape):
         for lane in range(theta.shape[1]):
             inverse[lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
             squares[lane] = 0.0
+    if shape.is_judged:
+        for d in range(shape.dim):
+            for lane in range(theta.shape[1]):
+                work[at.judge + d, lane] = numbers[at.spread + d]
 
 
 @kernel
@@ -605,6 +663,40 @@ class TrajectoryEnergy(HoldsFunctions):
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope, work[self.begin_of_path :].T.reshape(len(energy), -1, self.dim)
 
+    @property
+    def n_steps(self) -> int:
+        """Steps of one solution."""
+        return int(self._table()[:, N_STEPS].sum())
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the energy may be infinite where steps are too long for the solution."""
+        return self.layout.shape.is_judged
+
+    def with_steps(self, factor: int) -> "TrajectoryEnergy":
+        """The same energy with ``factor`` steps for each step."""
+        numbers = np.array(self.numbers)
+        rows = replace(self, numbers=numbers)._table()  # a view
+        more = int(rows[:, N_STEPS].sum()) * (factor - 1)
+        rows[:, N_STEPS] *= factor
+        rows[:, STEP] /= factor
+        return replace(self, numbers=numbers, work_rows=self.work_rows + self.dim * more)
+
+    def judged_at(self, theta: Array | None) -> "TrajectoryEnergy":
+        """The same energy, infinite where a step is too long, in units of the solution's spread at ``theta`` (q,).
+
+        None: no step is judged. Implicit steps never are.
+        """
+        if not self.is_judged:
+            return self
+        at, numbers = places_of(self.layout.shape), np.array(self.numbers)
+        weights = numbers[at.spread : at.spread + self.dim]
+        weights[:] = 0.0
+        if theta is not None:
+            path = self.evaluate_with_path(theta)[2][0]
+            weights[:] = 1.0 / spread_of_states(path)
+        return replace(self, numbers=numbers)
+
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
         table = self._table()
@@ -673,6 +765,15 @@ class TrajectoryEnergy(HoldsFunctions):
         ).T.copy()
 
 
+LEAST_SPREAD = 1e-3  # of a state's largest value: of a state that hardly changes
+
+
+def spread_of_states(path: Array) -> Array:
+    """The range of each state along ``path`` (n, dim), (dim,); 1 of a state that is always 0."""
+    spread = np.maximum(np.ptp(path, axis=0), LEAST_SPREAD * np.abs(path).max(axis=0))
+    return np.where(np.isfinite(spread) & (spread > 0.0), spread, 1.0)
+
+
 def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
     """Energy (n,), gradient (n, q) and work rows (work_rows, n) of a likelihood's kernel at ``theta`` (n, q)."""
     columns = np.array(np.atleast_2d(theta).T, order="C")
@@ -737,6 +838,7 @@ def trajectory_energy(
         constant += float(data.sum())
     header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
     start = np.zeros(dim) if initial is None else initial
+    is_judged = method in TABLEAUS
     sd = np.where(errors.observed & ~np.full(len(quantities), errors.free), errors.sd, 1.0)
     table = np.zeros((len(times), N_ROW + 2 * len(quantities)))
     table[:, TIME], table[:, N_STEPS] = times, steps
@@ -745,15 +847,18 @@ def trajectory_energy(
     table[:, N_ROW::2], table[:, N_ROW + 1 :: 2] = measured, data
     doses = [schedule.is_dosed[:, None], schedule.doses] if is_dosed else []
     table = np.concatenate([table, schedule.drives, *doses], axis=1)
-    numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
+    spreads = np.zeros(dim if is_judged else 0)  # none is judged while a search is under way
+    numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, spreads, table.ravel()])
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
     measurement = measurement_of(system, equations.observation)
-    shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed)
+    shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed, is_judged)
     others = other_arguments(errors.law, errors.dof, tuple(measurement) if measurement.n else ())
     kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, shape, *others)
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
     begin = places_of(shape).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
     layout = Layout(system, equations.observation, errors.law, errors.dof, shape)
-    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin, layout)
+    return TrajectoryEnergy(
+        tuple(names), tuple(positive), kernel, numbers.astype(np.float64), rows, dim, initial, begin, layout
+    )
