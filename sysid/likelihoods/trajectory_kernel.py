@@ -622,13 +622,18 @@ class Segments(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What is measured and how: for the place of each datum in an energy's numbers, and its law."""
+    """What is measured and how: for the place of each datum in an energy's numbers, and its law.
+
+    method: of the steps. pullback: of the right-hand side.
+    """
 
     system: System
     observation: Observation
     law: str
     dof: float
     shape: Shape
+    method: str
+    pullback: Any
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -669,9 +674,26 @@ class TrajectoryEnergy(HoldsFunctions):
         return int(self._table()[:, N_STEPS].sum())
 
     @property
-    def is_judged(self) -> bool:
-        """Whether the energy may be infinite where steps are too long for the solution."""
-        return self.layout.shape.is_judged
+    def method(self) -> str:
+        """The method of the steps."""
+        return self.layout.method
+
+    def by_experiment(self, theta: Array) -> list[tuple["TrajectoryEnergy", Array]]:
+        """This energy and its parameters: of one series."""
+        return [(self, theta)]
+
+    @property
+    def first_states(self) -> Integers:
+        """Where the states (rows,) are in a path from which steps go on from each time: after a start and a dose."""
+        at, table = places_of(self.layout.shape), self._table()
+        doses = table[:, at.dose_in_row] != 0.0 if self.layout.shape.is_dosed else np.zeros(len(table), np.bool_)
+        return np.asarray((self._paths_of_rows(table) - at.path) // self.dim + doses)
+
+    @property
+    def drive_columns(self) -> slice:
+        """The columns of a row that hold inputs."""
+        first = places_of(self.layout.shape).drive_in_row
+        return slice(first, first + self.layout.shape.n_drives)
 
     def with_steps(self, factor: int) -> "TrajectoryEnergy":
         """The same energy with ``factor`` steps for each step."""
@@ -682,20 +704,24 @@ class TrajectoryEnergy(HoldsFunctions):
         rows[:, STEP] /= factor
         return replace(self, numbers=numbers, work_rows=self.work_rows + self.dim * more)
 
-    def judged_at(self, theta: Array | None) -> "TrajectoryEnergy":
-        """The same energy, infinite where a step is too long, in units of the solution's spread at ``theta`` (q,).
+    def judged_at(self, theta: Array) -> "TrajectoryEnergy":
+        """The same energy, infinite where a step is too long for the solution; implicit steps are never judged.
 
-        None: no step is judged. Implicit steps never are.
+        The spread of the states is that of the solution at ``theta`` (q,).
         """
-        if not self.is_judged:
+        layout = self.layout
+        if layout.method not in TABLEAUS or layout.shape.is_judged:
             return self
-        at, numbers = places_of(self.layout.shape), np.array(self.numbers)
-        weights = numbers[at.spread : at.spread + self.dim]
-        weights[:] = 0.0
-        if theta is not None:
-            path = self.evaluate_with_path(theta)[2][0]
-            weights[:] = 1.0 / spread_of_states(path)
-        return replace(self, numbers=numbers)
+        weights = 1.0 / spread_of_states(self.evaluate_with_path(theta)[2][0])
+        shape, at = layout.shape._replace(is_judged=True), places_of(layout.shape)
+        numbers = np.concatenate([self.numbers[: at.spread], weights, self.numbers[at.spread :]])
+        system, measurement = layout.system, measurement_of(layout.system, layout.observation)
+        others = other_arguments(layout.law, layout.dof, tuple(measurement) if measurement.n else ())
+        kernel = shooting_kernel(driven(system).rhs, layout.pullback, layout.method, shape, *others)
+        return replace(
+            self, kernel=kernel, numbers=numbers, work_rows=self.work_rows + self.dim,
+            begin_of_path=places_of(shape).path, layout=layout._replace(shape=shape),
+        )  # fmt: skip
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
@@ -838,7 +864,6 @@ def trajectory_energy(
         constant += float(data.sum())
     header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
     start = np.zeros(dim) if initial is None else initial
-    is_judged = method in TABLEAUS
     sd = np.where(errors.observed & ~np.full(len(quantities), errors.free), errors.sd, 1.0)
     table = np.zeros((len(times), N_ROW + 2 * len(quantities)))
     table[:, TIME], table[:, N_STEPS] = times, steps
@@ -847,18 +872,15 @@ def trajectory_energy(
     table[:, N_ROW::2], table[:, N_ROW + 1 :: 2] = measured, data
     doses = [schedule.is_dosed[:, None], schedule.doses] if is_dosed else []
     table = np.concatenate([table, schedule.drives, *doses], axis=1)
-    spreads = np.zeros(dim if is_judged else 0)  # none is judged while a search is under way
-    numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, spreads, table.ravel()])
+    numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
     measurement = measurement_of(system, equations.observation)
-    shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed, is_judged)
+    shape = Shape(dim, system.n_parameters, measurement.n, schedule.drives.shape[1], is_dosed)
     others = other_arguments(errors.law, errors.dof, tuple(measurement) if measurement.n else ())
     kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, shape, *others)
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
     begin = places_of(shape).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
-    layout = Layout(system, equations.observation, errors.law, errors.dof, shape)
-    return TrajectoryEnergy(
-        tuple(names), tuple(positive), kernel, numbers.astype(np.float64), rows, dim, initial, begin, layout
-    )
+    layout = Layout(system, equations.observation, errors.law, errors.dof, shape, method, equations.pullback)
+    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin, layout)
