@@ -42,15 +42,17 @@ from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
+from .likelihoods.step_check import SolutionEnergy
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
-from .modes.laplace import laplace
+from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
+from .step_refinement import Posterior, checked_steps, tell_of_steps
 from .systems.system import System, check_names
 
 TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
@@ -610,21 +612,46 @@ def identify(
     )  # fmt: skip
     for function in region_and_functions(draft)[1]:
         check_compiles(function, q)
-    if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
+    if isinstance(chosen, Trajectory):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
-            draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
+            draft = with_checked_steps(draft, chosen, n_searches, search_progress)
     return assembled(draft)
 
 
-def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
-    """Modes that searches from many places find, in positions that are not scaled."""
-    target = target_of(draft, None)
+def with_checked_steps(
+    draft: Identification, chosen: Trajectory, n_searches: int, progress: SearchProgress
+) -> Identification:
+    """``draft`` with the modes that searches find, and with steps of the solver that suit them.
+
+    Warns where half the steps changes energies that matter.
+    """
+    has_modes = n_searches > 0 and not any(law.spikes for law in draft.priors)
+    places, first = places_of(draft), draft.coordinates.positions(draft.usual_start())
     contains = None if draft.constraints is None else walls_of(draft).contains
-    first = draft.coordinates.positions(draft.usual_start())
-    return search_modes(
-        target.evaluate, first, places_of(draft), n_searches=n_searches, contains=contains, count=progress.count
+    is_proper = not all(law.is_flat for law in draft.priors)
+
+    def find_modes(evaluate: Evaluate) -> tuple[Mode, ...]:
+        if not has_modes:
+            return ()
+        return search_modes(evaluate, first, places, n_searches=n_searches, contains=contains, count=progress.count)
+
+    posterior = Posterior(
+        draft.prepared.values, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
+        draft.coordinates.parameters, find_modes, first, places[: N_PLACES // 2 if is_proper else 0],
+    )  # fmt: skip
+    checked = checked_steps(posterior, may_refine=chosen.step is None)
+    if checked.change > 0.0:
+        tell_of_steps(checked, draft.names, draft.coordinates.parameters(checked.at), chosen.step)
+    return replace(with_energy(draft, checked.energy), found=checked.modes)
+
+
+def with_energy(draft: Identification, energy: SolutionEnergy) -> Identification:
+    """``draft`` with another energy of its likelihood."""
+    prepared = draft.prepared._replace(
+        kernel=energy.kernel, numbers=energy.numbers, work_rows=energy.work_rows, values=energy
     )
+    return replace(draft, prepared=prepared)
 
 
 def places_of(draft: Identification) -> Array:

@@ -129,6 +129,11 @@ class JointEnergy(HoldsFunctions):
         return max(part.energy.n_steps for part in self.parts)
 
     @property
+    def n_states(self) -> int:
+        """Numbers that are in memory for one solution."""
+        return max(part.energy.n_states for part in self.parts)
+
+    @property
     def method(self) -> str:
         """The method of the steps."""
         return self.parts[0].energy.method

@@ -38,11 +38,30 @@ class SolutionEnergy(Protocol):
     def method(self) -> str:
         """The method of the steps."""
 
+    @property
+    def n_states(self) -> int:
+        """Numbers that are in memory for one solution."""
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel of a ``Prepared``."""
+
+    @property
+    def numbers(self) -> Array:
+        """The kernel's numbers."""
+
+    @property
+    def work_rows(self) -> int:
+        """The kernel's work rows."""
+
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
 
     def with_steps(self, factor: int) -> "SolutionEnergy":
         """The same energy with ``factor`` steps for each step."""
+
+    def judged_at(self, theta: Array) -> "SolutionEnergy":
+        """The same energy, infinite where a step is too long for the solution, in units of that at ``theta`` (q,)."""
 
     def by_experiment(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
         """The energy of each experiment and its own parameters, from ``theta`` (n, q)."""

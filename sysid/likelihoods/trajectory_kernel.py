@@ -674,6 +674,11 @@ class TrajectoryEnergy(HoldsFunctions):
         return int(self._table()[:, N_STEPS].sum())
 
     @property
+    def n_states(self) -> int:
+        """Numbers that are in memory for one solution."""
+        return self.dim * self.n_steps
+
+    @property
     def method(self) -> str:
         """The method of the steps."""
         return self.layout.method
