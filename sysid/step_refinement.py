@@ -1,9 +1,10 @@
-"""Steps of a trajectory likelihood that suit the whole posterior, not only the place where the search for a start ended.
+"""Steps of a trajectory likelihood that suit the whole posterior, not only the end of the search for a start.
 
-One grid of steps serves all draws, so that the energy has no jumps. It is made finer until half of the steps changes the
-energy by less than 0.1 nats at the modes and at draws about them, and until no draw that matters needs shorter steps.
-Where draws of the prior need shorter steps than the posterior does, the energy is infinite at parameters for which a step
-is too long, and not the energy of a solution that the equations do not have.
+One grid of steps serves all draws, so that the energy has no jumps. Steps become shorter until steps half as long
+change the energy by less than 0.1 nats at the modes and at draws about them, and until no draw that matters needs
+shorter ones. Where draws of the prior need shorter steps than the posterior does, the energy is infinite at parameters
+for which a step is too long. Otherwise such parameters would have the energy of solutions that the equations do not
+have.
 """
 
 import warnings
@@ -46,8 +47,8 @@ class Posterior(NamedTuple):
 class Checked(NamedTuple):
     """The likelihood's energy with steps that were checked, and the posterior's modes.
 
-    change: the largest change of the energy by half the steps, in nats, less what is allowed there; and at: the
-    position (q,) of it.
+    change: the largest change of the energy by steps half as long, in nats, less the change that is allowed there. at:
+    the position (q,) of it. at_mode: whether that is the start or a mode.
     """
 
     energy: SolutionEnergy
@@ -105,7 +106,7 @@ class Grids:
 
 
 def checked_steps(posterior: Posterior, *, may_refine: bool) -> Checked:
-    """Steps so short that half of them changes the posterior's energies little, where that is reached.
+    """Steps so short that steps half as long change the posterior's energies little, where that is reached.
 
     may_refine: whether steps may be made shorter, and judged.
     """
@@ -134,7 +135,7 @@ def checked_steps(posterior: Posterior, *, may_refine: bool) -> Checked:
 
 
 def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
-    """Energies at the start, the modes, draws about them and draws of the priors, with the steps and with half of them.
+    """Energies at the start, the modes, draws about them and of the priors, with these steps and steps half as long.
 
     A draw whose energy is ``depth`` above the lowest has a density of exp(−depth), so that a change of it by
     SAME_ENERGY × depth nats matters less than one of SAME_ENERGY at the mode: x exp(−x) < 1. Depths count from the mean
@@ -145,10 +146,7 @@ def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
     found = np.array([mode.position for mode in modes]).reshape(-1, q)
     points = np.concatenate([posterior.start[None], found, about(modes, q), posterior.prior_draws[:N_OF_PRIORS]])
     long = grids.evaluate_with(1)(points)[0]
-    if len(grids.factors) > 1:
-        short = np.array(grids.evaluate_with(2)(points)[0])
-    else:
-        short = long
+    short = np.array(grids.evaluate_with(2)(points)[0]) if len(grids.factors) > 1 else long
     if grids.is_judged:
         nowhere = ~np.isfinite(short)
         short[nowhere] = grids.evaluate(points[nowhere])[0] if nowhere.any() else short[nowhere]
@@ -174,7 +172,7 @@ def about(modes: tuple[Mode, ...], q: int) -> Array:
 
 
 def tell_of_steps(checked: Checked, names: tuple[str, ...], parameters: Array, step: float | None) -> None:
-    """Warn that half the steps changes an energy that matters, at ``parameters`` (q,)."""
+    """Warn that steps half as long change an energy that matters, at ``parameters`` (q,)."""
     shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names[:4], parameters, strict=False))
     size = f"by {checked.change:.2g} nats" if np.isfinite(checked.change) else "from finite to infinite, or back,"
     what = f"step={step:g}" if step is not None else f"method={checked.energy.method!r}"
@@ -182,7 +180,7 @@ def tell_of_steps(checked: Checked, names: tuple[str, ...], parameters: Array, s
     if step is None and checked.energy.method not in IMPLICIT_ORDERS:
         advice = "take method='sdirk4', or priors that exclude such parameters"
     warnings.warn(
-        f"identify: {what} is too coarse for this posterior: half the steps changes the energy {size} more than it may "
-        f"at {shown}: {advice}",
+        f"identify: {what} is too coarse for this posterior: steps half as long change the energy {size} more than "
+        f"they may at {shown}: {advice}",
         stacklevel=4,
     )

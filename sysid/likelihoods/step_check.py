@@ -1,8 +1,8 @@
-"""Whether the steps of a trajectory likelihood are short enough: where a step is too long, and what half of it changes.
+"""Whether the steps of a trajectory likelihood are short enough for a solution, and for its energy.
 
-A step that suits one solution is too long for a faster one. Where R(hλ), by which a step multiplies a fast component, is
-not monotone, a fast rate gives the same solution as a slow one, and the posterior has a mode that the equations do not
-have.
+A step that suits one solution is too long for a faster one. A step multiplies a component of rate λ by R(hλ). Where R
+is not monotone, a fast rate gives the same solution as a slow one, and the posterior has a mode that the equations do
+not have.
 """
 
 from collections.abc import Iterator
@@ -66,6 +66,7 @@ class SolutionEnergy(Protocol):
     def by_experiment(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
         """The energy of each experiment and its own parameters, from ``theta`` (n, q)."""
 
+
 SAME_ENERGY = 0.1  # nats that half the step may change the energy by
 GHOST = 3.0  # nats: where half the step changes the lowest energy by more, the search begins anew
 MAX_FACTOR = 1024  # by which a search's step is made shorter
@@ -99,7 +100,7 @@ def unresolved(energy: SolutionEnergy, theta: Array, at: Array) -> Bools:
 
 def too_long(energy: TrajectoryEnergy, theta: Array, spread: Array) -> Bools:
     """``unresolved`` of few draws."""
-    table, shape, system = energy._table(), energy.layout.shape, energy.layout.system
+    table, system = energy._table(), energy.layout.system
     steps = table[:, N_STEPS].astype(np.int64)
     row = np.repeat(np.arange(len(table)), steps)
     j = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
@@ -128,18 +129,17 @@ def factor_where_same(energy: SolutionEnergy, theta: Array) -> int:
 
     Raises ValueError that names the solver to take where no such factor is found.
     """
-    before, change = np.nan, np.nan
+    now, change, n_steps = energy_at(energy, theta), np.inf, energy.n_steps
     for factor in step_factors(energy):
-        finer = energy.with_steps(factor)
-        now = energy_at(finer, theta) if factor == 1 else before
-        before = energy_at(energy.with_steps(2 * factor), theta)
-        change = abs(now - before)
-        if change <= SAME_ENERGY and not unresolved(finer, theta[None], theta)[0]:
+        half = energy_at(energy.with_steps(2 * factor), theta)
+        now, change, n_steps = half, abs(now - half), 2 * factor * energy.n_steps
+        if change <= SAME_ENERGY and not unresolved(energy.with_steps(factor), theta[None], theta)[0]:
             return factor
-    advice = "a step" if energy.method in IMPLICIT_ORDERS else "method='sdirk4', or usual parameters nearer to the data's"
+    solver = "" if energy.method in IMPLICIT_ORDERS else "method='sdirk4', or "
     raise ValueError(
-        f"trajectory: method={energy.method!r} does not converge: with {energy.n_steps * max(step_factors(energy), default=1)} "
-        f"steps, half the step still changes the energy of the parameters found by {change:.3g} nats. Give {advice}"
+        f"trajectory: method={energy.method!r} does not converge at the parameters found: from {n_steps // 2} to "
+        f"{n_steps} steps the energy changes by {change:.3g} nats. Take {solver}usual parameters nearer to the data's, or "
+        "give a step"
     )
 
 

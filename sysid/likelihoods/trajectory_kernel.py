@@ -125,12 +125,11 @@ TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 MAX_FINITE = 1e300
 MAX_STEPS = 1_000_000
 
-# An explicit step that is too long for a rate λ of the solution damps as a shorter one would at another rate: the
-# factor R(hλ) of RK4 falls to hλ = −1.60 and rises beyond, that of Dormand & Prince to −2.02. Where R is monotone no two
-# rates give the same solution.
+# A step h multiplies a component of rate λ by R(hλ). With RK4, R falls from 1 at hλ = 0 to its minimum at −1.60, and
+# rises beyond; with Dormand & Prince's method the minimum is at −2.02. So longer steps give two rates one solution.
 LONGEST_STEP = 1.5  # of step × rate
-# What a step gets wrong is no larger than the difference that is judged. A step that half of it changes by 1e-6, as
-# ``start_search`` asks for, is never refused for a rate that the solution does not show.
+# A smaller difference between the two stages leaves no error that matters, and may be rounding. It is a hundred times
+# the error of a step that ``start_search`` allows.
 SMALLEST_JUDGED = 1e-4  # of the states' spread
 
 
@@ -684,7 +683,7 @@ class TrajectoryEnergy(HoldsFunctions):
         return self.layout.method
 
     def by_experiment(self, theta: Array) -> list[tuple["TrajectoryEnergy", Array]]:
-        """This energy and its parameters: of one series."""
+        """The energy itself and its parameters, as there is one series."""
         return [(self, theta)]
 
     @property
