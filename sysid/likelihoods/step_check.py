@@ -138,8 +138,8 @@ def factor_where_same(energy: SolutionEnergy, theta: Array) -> int:
     solver = "" if energy.method in IMPLICIT_ORDERS else "method='sdirk4', or "
     raise ValueError(
         f"trajectory: method={energy.method!r} does not converge at the parameters found: from {n_steps // 2} to "
-        f"{n_steps} steps the energy changes by {change:.3g} nats. Take {solver}usual parameters nearer to the data's, or "
-        "give a step"
+        f"{n_steps} steps the energy changes by {change:.3g} nats. Take {solver}usual parameters nearer to the data's, "
+        "or give a step"
     )
 
 

@@ -79,17 +79,22 @@ def exchanging(usual: Sequence[float]) -> Any:
     )  # fmt: skip
 
 
-def fitted(
+def made(
     solution: Callable[..., Any], truth: Sequence[float], times: Any, noise: float, seed: int, *, logarithmic: bool
-) -> tuple[Any, Any, Any]:
-    """Data, and the least-squares estimates of the closed form with their standard deviations."""
-    clean = solution(times, *truth)
+) -> Any:
+    """Values at ``times`` with errors."""
     errors = noise * np.random.default_rng(seed).standard_normal(times.size)
-    values = clean * np.exp(errors) if logarithmic else clean + errors
-    change = np.log if logarithmic else np.asarray
-    found = least_squares(lambda q: change(solution(times, *q)) - change(values), truth)
-    variance = (found.fun @ found.fun) / (times.size - len(truth))
-    return values, found.x, np.sqrt(variance * np.diag(np.linalg.inv(found.jac.T @ found.jac)))
+    clean = solution(times, *truth)
+    return clean * np.exp(errors) if logarithmic else clean + errors
+
+
+def fitted(solution: Callable[..., Any], truth: Sequence[float], times: Any, values: Any, change: Any) -> Any:
+    """Least-squares estimates of the closed form for all of ``values``, and their standard deviations."""
+    found = least_squares(
+        lambda q: np.concatenate([change(solution(times, *q)) - change(of) for of in values]), list(truth)
+    )
+    variance = (found.fun @ found.fun) / (found.fun.size - len(truth))
+    return found.x, np.sqrt(variance * np.diag(np.linalg.inv(found.jac.T @ found.jac)))
 
 
 def moments(problem: Any, n: int) -> tuple[Any, Any]:
@@ -114,12 +119,10 @@ def outcome(
 ) -> Outcome:
     """What ``identify`` finds from data of ``truth``, beside the closed form."""
     logarithmic = options.get("errors") == "lognormal"
-    made = [fitted(solution, truth, times, noise, seed + k, logarithmic=logarithmic) for k in range(experiments)]
+    values = [made(solution, truth, times, noise, seed + k, logarithmic=logarithmic) for k in range(experiments)]
     model = system(usual)
-    series = [Series(times, values[:, None], ("x",), name=f"e{k}") for k, (values, _, _) in enumerate(made)]
-    weights = np.array([sd**-2.0 for _, _, sd in made])
-    best = (weights * np.array([x for _, x, _ in made])).sum(axis=0) / weights.sum(axis=0)
-    sd = weights.sum(axis=0) ** -0.5
+    series = [Series(times, of[:, None], ("x",), name=f"e{k}") for k, of in enumerate(values)]
+    best, sd = fitted(solution, truth, times, values, np.log if logarithmic else np.asarray)
 
     def call() -> Any:
         law = likelihoods.trajectory(start=list(model.start), **options)
