@@ -42,9 +42,8 @@ from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.experiments import JointEnergy
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
-from .likelihoods.step_check import SolutionEnergy
 from .likelihoods.trajectories import Trajectory
-from .likelihoods.trajectory_kernel import MAX_STEPS, TrajectoryEnergy
+from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
@@ -52,10 +51,12 @@ from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
+from .modes.solver_check import SolverCheck, solver_check_of, words_of
+from .modes.step_check import SolutionEnergy
+from .modes.step_refinement import Posterior, checked_steps, tell_of_steps
 from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
-from .solver_check import SolverCheck, solver_check_of, words_of
-from .step_refinement import Posterior, checked_steps, tell_of_steps
+from .solvers.step_length import MAX_STEPS
 from .systems.system import System, check_names
 
 TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
@@ -720,7 +721,7 @@ def with_checked_steps(
         draft.coordinates.parameters, find_modes, first, places[: N_PLACES // 2 if is_proper else 0],
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
-    if checked.change > 0.0:
+    if not checked.is_fine:
         tell_of_steps(checked, draft.names, draft.coordinates.parameters(checked.at), chosen.step)
     return replace(with_energy(draft, checked.energy), found=checked.modes)
 

@@ -138,9 +138,10 @@ class JointEnergy(HoldsFunctions):
         """The method of the steps."""
         return self.parts[0].energy.method
 
-    def by_experiment(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
-        """The energy of each experiment and its own parameters, from ``theta`` (n, q)."""
-        return [(part.energy, part.parameters(theta)) for part in self.parts]
+    def unresolved(self, theta: Array, at: Array) -> Bools:
+        """Whether a step of a solution is too long, (n,), as ``TrajectoryEnergy.unresolved``."""
+        every = [part.energy.unresolved(part.parameters(theta), part.parameters(at[None])[0]) for part in self.parts]
+        return np.asarray(np.any(every, axis=0))
 
     def with_steps(self, factor: int) -> "JointEnergy":
         """The same energy with ``factor`` steps for each step."""

@@ -18,15 +18,16 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
 from ..modes.laplace import descend
+from ..modes.step_check import searched_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
+from ..solvers.step_length import MAX_STEPS
 from ..solvers.stiff import jacobian_pointer
 from ..systems.inputs import Inputs, Schedule, driven, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
 from .observations import NOTHING_ELSE, Observation, check_observation
-from .step_check import searched_with_short_steps
-from .trajectory_kernel import MAX_STEPS, Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 

@@ -31,7 +31,7 @@ from toolkit._compiler import (
 )
 from toolkit.maths.elementary import fma, larger, log, select
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Bools, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
@@ -40,6 +40,7 @@ from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import TABLEAUS, built, judged_step_of
+from ..solvers.step_length import LONGEST_STEP, MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
@@ -115,30 +116,22 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
 
 # Numbers: this header; then standard deviation of kicks (dim,); that of errors where known, the row of θ with it where
 # free (else −1), and number of data, of each quantity, states and functions of them (quantities,); initial state where
-# fixed (dim,); where steps are judged, 1 over the spread of each state (dim,), or 0 where none is judged. Then for each
-# time: time, step, steps to the next, whether a segment starts here, and for each quantity
+# fixed (dim,). Then for each time: time, step, steps to the next, whether a segment starts here, and for each quantity
 # whether it was measured, and its value or the logarithm of that;
 # where there are inputs, what ``driven`` has behind the parameters; where there are doses, whether one is given after
 # the datum, and what is added to each state.
+# Where steps are judged, the limit is negative, and 1 over the spread of each state (dim,) follows the last time. The
+# last rows of work hold these numbers then.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 MAX_FINITE = 1e300
-MAX_STEPS = 1_000_000
-
-# A step h multiplies a component of rate λ by R(hλ). With RK4, R falls from 1 at hλ = 0 to its minimum at −1.60, and
-# rises beyond; with Dormand & Prince's method the minimum is at −2.02. So longer steps give two rates one solution.
-LONGEST_STEP = 1.5  # of step × rate
-# A smaller difference between the two stages leaves no error that matters, and may be rounding. It is a hundred times
-# the error of a step that ``start_search`` allows.
-SMALLEST_JUDGED = 1e-4  # of the states' spread
 
 
 class Shape(NamedTuple):
     """Sizes that differ between systems.
 
     n_functions: of states, that are measured. n_drives: numbers that ``driven`` has behind the parameters. is_dosed:
-    whether rows tell of doses. is_judged: whether the energy is infinite where an explicit step is too long for the
-    solution.
+    whether rows tell of doses.
     """
 
     dim: int
@@ -146,7 +139,6 @@ class Shape(NamedTuple):
     n_functions: int = 0
     n_drives: int = 0
     is_dosed: bool = False
-    is_judged: bool = False
 
 
 class Places(NamedTuple):
@@ -160,7 +152,6 @@ class Places(NamedTuple):
     free_row: int
     n_data: int
     first: int
-    spread: int
     table: int
     drive_in_row: int
     dose_in_row: int
@@ -172,7 +163,6 @@ class Places(NamedTuple):
     measured: int
     weights: int
     drive: int
-    judge: int
     path: int
 
 
@@ -185,18 +175,19 @@ def places_of(shape: Shape) -> Places:
     dose = N_ROW + 2 * n + shape.n_drives
     width = dose + (1 + dim if shape.is_dosed else 0)
     drive = 2 * n + 2 * dim + 2 * m
-    judge, n_judged = drive + shape.n_drives, dim if shape.is_judged else 0
     return Places(
-        kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, first + dim + n_judged, N_ROW + 2 * n,
-        dose, width, 0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, judge, judge + n_judged,
+        kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, N_ROW + 2 * n, dose, width,
+        0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, drive + shape.n_drives,
     )  # fmt: skip
 
 
 find_places = inlined(places_of)
 
 
-def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) -> tuple[Any, Any]:
-    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards."""
+def lane_steps(
+    rhs: Callable[..., Any], pull: Any, method: str, shape: Shape, *, is_judged: bool = False
+) -> tuple[Any, Any]:
+    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards. is_judged: see ``judged_attempt``."""
     dim, n_parameters, n_drives, first_drive = shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
     step, back = steps_of(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
@@ -204,7 +195,7 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
     chosen = ", ".join(f"select(ok, y[{d}], x[{d}])" for d in range(dim))
     choose = inlined(built("choose", f"def choose(ok, y, x):\n    return ({chosen},)", select=select))
     drives = {"drive": n_drives} if n_drives else {}
-    judged = {"judge": dim} if shape.is_judged else {}
+    judged = {"judge": dim} if is_judged else {}
     forwards = row_access(
         "forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives, **judged}
     )
@@ -213,7 +204,7 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
     backwards = row_access("backwards", roles)
     (read_path, _), (read_w, write_w), (read_s, write_s) = (backwards[role] for role in ("path", "pull", "slope"))
     read_p, read_q = (parameters_and_drive(access, first_drive) for access in (forwards, backwards))
-    attempt = judged_attempt(rhs, method, shape, forwards["judge"][0]) if judged else plain_attempt(step)
+    attempt = judged_attempt(rhs, method, dim, forwards["judge"][0]) if is_judged else plain_attempt(step)
 
     @kernel
     def advance(theta, work, energy, state, path, t, h, limit):
@@ -247,16 +238,14 @@ def plain_attempt(step: Any) -> Any:
     return attempt
 
 
-def judged_attempt(rhs: Callable[..., Any], method: str, shape: Shape, read_weights: Any) -> Any:
+def judged_attempt(rhs: Callable[..., Any], method: str, dim: int, read_weights: Any) -> Any:
     """``attempt(t, h, x, p, work, lane)``: the state after a step, and whether the step resolves the solution.
 
-    It does not where h times the rate that two stages at one time show is above LONGEST_STEP, and they differ by more
-    than SMALLEST_JUDGED. Norms are the largest of |x| / spread.
+    The law is that of ``step_length.too_long``.
     """
-    step = judged_step_of(rhs, method, shape.dim)
-    judge = places_of(shape).judge
+    step = judged_step_of(rhs, method, dim)
     apart, change = (
-        functools.reduce(lambda a, b: f"larger({a}, {b})", [f"w[{d}]*abs({name}[{d}])" for d in range(shape.dim)])
+        functools.reduce(lambda a, b: f"larger({a}, {b})", [f"w[{d}]*abs({name}[{d}])" for d in range(dim)])
         for name in ("states", "slopes")
     )
     source = (
@@ -268,7 +257,7 @@ def judged_attempt(rhs: Callable[..., Any], method: str, shape: Shape, read_weig
     @inlined
     def attempt(t, h, x, p, work, lane):
         y, states, slopes = step(t, h, x, p)
-        return y, resolved(read_weights(work, judge, lane), states, slopes)
+        return y, resolved(read_weights(work, work.shape[0] - dim, lane), states, slopes)
 
     return attempt
 
@@ -321,10 +310,11 @@ def set_deviations(theta, work, numbers, shape):
         for lane in range(theta.shape[1]):
             inverse[lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
             squares[lane] = 0.0
-    if shape.is_judged:
+    if numbers[LIMIT] < 0.0:
+        end, first = at.table + int(numbers[N_ROWS]) * at.width, work.shape[0] - shape.dim
         for d in range(shape.dim):
             for lane in range(theta.shape[1]):
-                work[at.judge + d, lane] = numbers[at.spread + d]
+                work[first + d, lane] = numbers[end + d]
 
 
 @kernel
@@ -454,7 +444,7 @@ def shoot_segments(theta, energy, slope, numbers, work, parts):
         h = row[STEP]
         for j in range(int(row[N_STEPS])):
             path += dim
-            call_part(parts.advance, at_advance, at.state, path, row[TIME] + j * h, h, numbers[LIMIT])
+            call_part(parts.advance, at_advance, at.state, path, row[TIME] + j * h, h, abs(numbers[LIMIT]))
     for d in range(dim):
         for lane in range(lanes):
             work[at.pull + d, lane] = 0.0
@@ -524,12 +514,13 @@ def shooting_kernel(
     law: str = NORMAL,
     dof: float = 0.0,
     measurement: tuple[Any, ...] = (),
+    is_judged: bool = False,
 ) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
 
-    measurement: entries of ``Measurement``.
+    measurement: entries of ``Measurement``. is_judged: whether the energy is infinite where a step is too long.
     """
-    advance, retreat = lane_steps(rhs, pull, method, shape)
+    advance, retreat = lane_steps(rhs, pull, method, shape, is_judged=is_judged)
     measure, push = lane_measures(
         Measurement(*measurement), shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
     )
@@ -542,7 +533,8 @@ def shooting_kernel(
 
     given = advance, retreat, measure, push, add_datum, add_slope, finish_state
     set_linked_form(shoot.py_func, functools.partial(linked_shoot, shape, *given))
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, shape, *other_arguments(law, dof, measurement))
+    others = other_arguments(law, dof, measurement, is_judged=is_judged)
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, shape, *others)
     return shoot
 
 
@@ -571,8 +563,10 @@ def part_pointer(function: Any, signature: Any) -> Any:
     return pointer_to_part(function.py_func, signature, from_python=False)
 
 
-def other_arguments(law: str, dof: float, measurement: tuple[Any, ...]) -> tuple[Any, ...]:
+def other_arguments(law: str, dof: float, measurement: tuple[Any, ...], *, is_judged: bool = False) -> tuple[Any, ...]:
     """The last arguments of ``shooting_kernel`` as short as they can be: the same kernel has one recipe."""
+    if is_judged:
+        return (law, dof, measurement, True)
     if measurement:
         return (law, dof, measurement)
     return () if law == NORMAL else (law, dof)
@@ -623,7 +617,8 @@ class Segments(NamedTuple):
 class Layout(NamedTuple):
     """What is measured and how: for the place of each datum in an energy's numbers, and its law.
 
-    method: of the steps. pullback: of the right-hand side.
+    method: of the steps. pullback: of the right-hand side. is_judged: whether the energy is infinite where a step is
+    too long.
     """
 
     system: System
@@ -633,6 +628,7 @@ class Layout(NamedTuple):
     shape: Shape
     method: str
     pullback: Any
+    is_judged: bool = False
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -641,6 +637,8 @@ class Layout(NamedTuple):
 
 
 LANES = 64  # draws whose solutions are in memory together
+MOST_LANES = 200_000  # steps that are judged together
+LEAST_SPREAD = 1e-3  # of a state's largest value: of a state that hardly changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -665,7 +663,8 @@ class TrajectoryEnergy(HoldsFunctions):
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
         """Energy, gradient, and the states at every start, dose and after every step, (n, starts + …, dim)."""
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
-        return energy, slope, work[self.begin_of_path :].T.reshape(len(energy), -1, self.dim)
+        end = self.work_rows - self.dim * self.layout.is_judged
+        return energy, slope, work[self.begin_of_path : end].T.reshape(len(energy), -1, self.dim)
 
     @property
     def n_steps(self) -> int:
@@ -682,23 +681,6 @@ class TrajectoryEnergy(HoldsFunctions):
         """The method of the steps."""
         return self.layout.method
 
-    def by_experiment(self, theta: Array) -> list[tuple["TrajectoryEnergy", Array]]:
-        """The energy itself and its parameters, as there is one series."""
-        return [(self, theta)]
-
-    @property
-    def first_states(self) -> Integers:
-        """Where the states (rows,) are in a path from which steps go on from each time: after a start and a dose."""
-        at, table = places_of(self.layout.shape), self._table()
-        doses = table[:, at.dose_in_row] != 0.0 if self.layout.shape.is_dosed else np.zeros(len(table), np.bool_)
-        return np.asarray((self._paths_of_rows(table) - at.path) // self.dim + doses)
-
-    @property
-    def drive_columns(self) -> slice:
-        """The columns of a row that hold inputs."""
-        first = places_of(self.layout.shape).drive_in_row
-        return slice(first, first + self.layout.shape.n_drives)
-
     def with_steps(self, factor: int) -> "TrajectoryEnergy":
         """The same energy with ``factor`` steps for each step."""
         numbers = np.array(self.numbers)
@@ -714,18 +696,51 @@ class TrajectoryEnergy(HoldsFunctions):
         The spread of the states is that of the solution at ``theta`` (q,).
         """
         layout = self.layout
-        if layout.method not in TABLEAUS or layout.shape.is_judged:
+        if layout.method not in TABLEAUS or layout.is_judged:
             return self
-        weights = 1.0 / spread_of_states(self.evaluate_with_path(theta)[2][0])
-        shape, at = layout.shape._replace(is_judged=True), places_of(layout.shape)
-        numbers = np.concatenate([self.numbers[: at.spread], weights, self.numbers[at.spread :]])
+        numbers = np.append(self.numbers, 1.0 / self.spread_at(theta))
+        numbers[LIMIT] = -numbers[LIMIT]
         system, measurement = layout.system, measurement_of(layout.system, layout.observation)
-        others = other_arguments(layout.law, layout.dof, tuple(measurement) if measurement.n else ())
-        kernel = shooting_kernel(driven(system).rhs, layout.pullback, layout.method, shape, *others)
+        others = other_arguments(layout.law, layout.dof, tuple(measurement) if measurement.n else (), is_judged=True)
+        kernel = shooting_kernel(driven(system).rhs, layout.pullback, layout.method, layout.shape, *others)
         return replace(
             self, kernel=kernel, numbers=numbers, work_rows=self.work_rows + self.dim,
-            begin_of_path=places_of(shape).path, layout=layout._replace(shape=shape),
+            layout=layout._replace(is_judged=True),
         )  # fmt: skip
+
+    def spread_at(self, theta: Array) -> Array:
+        """The range (dim,) of each state of the solution at ``theta`` (q,); 1 of a state that is always 0."""
+        path = self.evaluate_with_path(theta)[2][0]
+        spread = np.maximum(np.ptp(path, axis=0), LEAST_SPREAD * np.abs(path).max(axis=0))
+        return np.where(np.isfinite(spread) & (spread > 0.0), spread, 1.0)
+
+    def unresolved(self, theta: Array, at: Array) -> Bools:
+        """Whether a step of the solution is too long, (n,), at ``theta`` (n, q); implicit steps never are.
+
+        at: (q,), where the spread of the solution is the unit of the states.
+        """
+        if self.method not in TABLEAUS:
+            return np.zeros(len(theta), np.bool_)
+        spread, n = self.spread_at(at), max(1, MOST_LANES // max(self.n_steps, 1))
+        return np.concatenate([self._unresolved(theta[k : k + n], spread) for k in range(0, len(theta), n)])
+
+    def _unresolved(self, theta: Array, spread: Array) -> Bools:
+        """``unresolved`` of few draws."""
+        at, table, shape = places_of(self.layout.shape), self._table(), self.layout.shape
+        steps = table[:, N_STEPS].astype(np.int64)
+        row = np.repeat(np.arange(len(table)), steps)
+        j = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
+        doses = table[:, at.dose_in_row] != 0.0 if shape.is_dosed else np.zeros(len(table), np.bool_)
+        first = (self._paths_of_rows(table) - at.path) // self.dim + doses
+        states = self.evaluate_with_path(theta)[2][:, first[row] + j]
+        drives = table[row, at.drive_in_row : at.drive_in_row + shape.n_drives]
+        p = np.concatenate(
+            [np.repeat(theta[:, : shape.n_parameters], len(row), axis=0), np.tile(drives, (len(theta), 1))], axis=1
+        )
+        times, lengths = (np.tile(of, len(theta)) for of in (table[row, TIME] + j * table[row, STEP], table[row, STEP]))
+        rhs = driven(self.layout.system).rhs
+        long = too_long(rhs, self.method, Steps(times, lengths, states.reshape(-1, self.dim), p), spread)
+        return np.asarray(long.reshape(len(theta), -1).any(axis=1))
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
@@ -793,15 +808,6 @@ class TrajectoryEnergy(HoldsFunctions):
                 for x, p in zip(states.T.tolist(), parameters, strict=True)
             ]
         ).T.copy()
-
-
-LEAST_SPREAD = 1e-3  # of a state's largest value: of a state that hardly changes
-
-
-def spread_of_states(path: Array) -> Array:
-    """The range of each state along ``path`` (n, dim), (dim,); 1 of a state that is always 0."""
-    spread = np.maximum(np.ptp(path, axis=0), LEAST_SPREAD * np.abs(path).max(axis=0))
-    return np.where(np.isfinite(spread) & (spread > 0.0), spread, 1.0)
 
 
 def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:

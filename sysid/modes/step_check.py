@@ -12,19 +12,7 @@ import numpy as np
 
 from ..arrays import Array, Bools
 from ..solvers.implicit import IMPLICIT_ORDERS
-from ..solvers.right_hand_side import slope_pointer
-from ..solvers.runge_kutta import STAGE_PAIRS, TABLEAUS
-from ..systems.inputs import driven
-from .trajectory_kernel import (
-    LONGEST_STEP,
-    MAX_STEPS,
-    N_STEPS,
-    SMALLEST_JUDGED,
-    STEP,
-    TIME,
-    TrajectoryEnergy,
-    spread_of_states,
-)
+from ..solvers.step_length import MAX_STEPS
 
 
 class SolutionEnergy(Protocol):
@@ -63,15 +51,14 @@ class SolutionEnergy(Protocol):
     def judged_at(self, theta: Array) -> "SolutionEnergy":
         """The same energy, infinite where a step is too long for the solution, in units of that at ``theta`` (q,)."""
 
-    def by_experiment(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
-        """The energy of each experiment and its own parameters, from ``theta`` (n, q)."""
+    def unresolved(self, theta: Array, at: Array) -> Bools:
+        """Whether a step is too long, (n,), for solutions at ``theta`` (n, q), in units of those at ``at`` (q,)."""
 
 
 SAME_ENERGY = 0.1  # nats that half the step may change the energy by
 GHOST = 3.0  # nats: where half the step changes the lowest energy by more, the search begins anew
 MAX_FACTOR = 1024  # by which a search's step is made shorter
 MAX_ROUNDS = 6  # of searches with shorter steps
-MOST_LANES = 200_000  # steps that are judged together
 N_ITERATIONS = 60
 
 
@@ -83,47 +70,6 @@ def step_factors(energy: SolutionEnergy) -> Iterator[int]:
         factor *= 2
 
 
-def unresolved(energy: SolutionEnergy, theta: Array, at: Array) -> Bools:
-    """Whether a step of the solution is too long, (n,), at ``theta`` (n, q); implicit steps never are.
-
-    at: (q,), where the solution's spread is the unit of the states. See ``trajectory_kernel.judged_attempt``.
-    """
-    if energy.method not in TABLEAUS:
-        return np.zeros(len(theta), np.bool_)
-    found = np.zeros(len(theta), np.bool_)
-    for (one, own), (_, own_at) in zip(energy.by_experiment(theta), energy.by_experiment(at[None]), strict=True):
-        spread = spread_of_states(one.evaluate_with_path(own_at)[2][0])
-        n = max(1, MOST_LANES // max(one.n_steps, 1))
-        found |= np.concatenate([too_long(one, own[k : k + n], spread) for k in range(0, len(own), n)])
-    return found
-
-
-def too_long(energy: TrajectoryEnergy, theta: Array, spread: Array) -> Bools:
-    """``unresolved`` of few draws."""
-    table, system = energy._table(), energy.layout.system
-    steps = table[:, N_STEPS].astype(np.int64)
-    row = np.repeat(np.arange(len(table)), steps)
-    j = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
-    h = np.tile(table[row, STEP], len(theta))
-    t = np.tile(table[row, TIME] + j * table[row, STEP], len(theta))
-    path = energy.evaluate_with_path(theta)[2]
-    x = np.ascontiguousarray(path[:, energy.first_states[row] + j].reshape(-1, energy.dim).T)
-    drives = np.tile(table[row][:, energy.drive_columns].T, len(theta))
-    p = np.concatenate([np.repeat(theta[:, : system.n_parameters].T, len(row), axis=1), drives])
-    slope = slope_pointer(driven(system).rhs, energy.dim, len(p)).compiled
-    (stages, _), (states, slopes) = TABLEAUS[energy.method], STAGE_PAIRS[energy.method]
-    nodes = [0.0, *(node for node, _ in stages), 1.0]
-    rows: list[tuple[float, ...]] = [(), *(row for _, row in stages), TABLEAUS[energy.method][1]]
-    k = np.zeros((len(slopes), energy.dim, x.shape[1]))
-    for i in range(len(slopes)):
-        moved = x + h * sum((a * k[m] for m, a in enumerate(rows[i])), np.zeros_like(x))
-        slope(t + nodes[i] * h, np.ascontiguousarray(moved), p, k[i], np.empty(x.shape[1]))
-    apart, change = (
-        np.abs(h * np.tensordot(of, k[: len(of)], 1) / spread[:, None]).max(axis=0) for of in (states, slopes)
-    )
-    return np.asarray((change > np.maximum(LONGEST_STEP * apart, SMALLEST_JUDGED)).reshape(len(theta), -1).any(axis=1))
-
-
 def factor_where_same(energy: SolutionEnergy, theta: Array) -> int:
     """By how much steps must be shorter at ``theta`` (q,): then half of them changes the energy little.
 
@@ -133,7 +79,7 @@ def factor_where_same(energy: SolutionEnergy, theta: Array) -> int:
     for factor in step_factors(energy):
         half = energy_at(energy.with_steps(2 * factor), theta)
         now, change, n_steps = half, abs(now - half), 2 * factor * energy.n_steps
-        if change <= SAME_ENERGY and not unresolved(energy.with_steps(factor), theta[None], theta)[0]:
+        if change <= SAME_ENERGY and not energy.with_steps(factor).unresolved(theta[None], theta)[0]:
             return factor
     solver = "" if energy.method in IMPLICIT_ORDERS else "method='sdirk4', or "
     raise ValueError(
@@ -153,14 +99,14 @@ class Search(Protocol):
 
     step: float
 
-    def searched(self) -> tuple[TrajectoryEnergy, Array]:
+    def searched(self) -> tuple[Any, Array]:
         """The energy with steps of at most ``step``, and the θ (q,) of lowest energy that was found."""
 
     def _minimised(self, energy_function: Any, theta: Array, n_iterations: int) -> tuple[Array, float]:
         """θ of lower energy, and that energy."""
 
 
-def searched_with_short_steps(search: Search) -> tuple[TrajectoryEnergy, Array]:
+def searched_with_short_steps(search: Search) -> tuple[Any, Array]:
     """What a search finds with steps so short that half of them changes the energy there by less than SAME_ENERGY.
 
     Where half of them changes it by more than GHOST, or where a step is too long for the solution, the search begins
@@ -175,7 +121,7 @@ def searched_with_short_steps(search: Search) -> tuple[TrajectoryEnergy, Array]:
         moved = search._minimised(finer, theta, N_ITERATIONS)
         is_ghost = abs(energy_at(energy, theta) - energy_at(finer, theta)) > GHOST
         search.step /= factor
-        if is_ghost or unresolved(energy, theta[None], theta)[0]:
+        if is_ghost or energy.unresolved(theta[None], theta)[0]:
             energy, theta = search.searched()
             if moved[1] < energy_at(energy, theta):
                 theta = moved[0]

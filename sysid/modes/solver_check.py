@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import Array
-from .likelihoods.step_check import SolutionEnergy
-from .modes.laplace import in_batches
+from ..arrays import Array
+from .laplace import in_batches
+from .step_check import SolutionEnergy
 
 MOST_CHECKED = 1_000  # draws of a run
 LEAST_ESS = 0.95  # of the draws; below it, steps half as long give another posterior (Timonen et al. 2022)
