@@ -48,12 +48,16 @@ from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
-from .modes.laplace import laplace
+from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
+from .modes.solver_check import SolverCheck, solver_check_of, words_of
+from .modes.step_check import SolutionEnergy
+from .modes.step_refinement import SteppedPosterior, checked_steps, tell_of_steps
 from .modes.table import ModeTable, doubts_of_modes
 from .posterior_checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
+from .solvers.step_length import MAX_STEPS
 from .systems.system import System, check_names
 
 TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
@@ -463,7 +467,8 @@ class Identification(Problem):
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
         Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another, and
-        where R-hat of a parameter is above 1.01, or above what independent draws as few as these may have.
+        where R-hat of a parameter is above 1.01, or above the value that so few independent draws may have. Also warns
+        where steps half as long give another posterior (``solver_check``).
         Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
@@ -473,7 +478,7 @@ class Identification(Problem):
         if not doubts:
             mixing = doubt_of_mixing(self.names, self.parameters(run), shares)
             doubts = [mixing] if mixing else []
-        for doubt in doubts:
+        for doubt in doubts + self._doubts_of_steps(run):
             warnings.warn(f"estimates: {doubt}", stacklevel=2)
         return found
 
@@ -487,6 +492,76 @@ class Identification(Problem):
         replicas = run.replica_draws[:, : run.sampler.n_target_replicas]
         chains = self._plain.positions(self.parameters(replicas)).reshape(-1, replicas.shape[2], self.dim)
         return doubts_of_modes(self._modes_by_weight, chains, labels)
+
+    def solver_check(self, run: Run) -> SolverCheck:
+        """Solve up to 1,000 draws of a run again with steps half as long, and compare the energies.
+
+        Parameters
+        ----------
+        run
+            A run of this problem, whose likelihood is ``trajectory``.
+
+        Returns
+        -------
+        SolverCheck
+            Pareto k̂ and effective sample size of the importance weights exp(U − U′) between the energies U with the
+            steps of the likelihood and U′ with steps half as long, and the largest difference in nats. ``estimates``
+            warns where the effective sample size is below 0.95 of the draws.
+
+        Raises
+        ------
+        TypeError
+            For what is no run.
+        ValueError
+            For another likelihood, a run of other positions, or one without draws that have a solution.
+
+        Notes
+        -----
+        Weights near 1 say that the posterior does not depend on the solver where the draws are. Parts of the posterior
+        without draws are not seen.
+
+        References
+        ----------
+        Timonen, Siccha, Bales, Lähdesmäki & Vehtari (2022), An importance sampling approach for reliable and efficient
+        inference in Bayesian ordinary differential equation models.
+        Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto smoothed importance sampling.
+        """
+        energy = self._solution_energy()
+        theta, shares = self._weighted(run)
+        temperature = float(run.sampler.arrays["temperatures"].flat[0])
+        return solver_check_of(energy, theta, shares, temperature)
+
+    def refined(self) -> "Identification":
+        """The same posterior with steps of the solver half as long, in the same positions.
+
+        Returns
+        -------
+        Identification
+            For ``sample``, whose draws may be compared with those of this problem.
+
+        Raises
+        ------
+        ValueError
+            For another likelihood than ``trajectory``, or where the steps become too many.
+        """
+        energy = self._solution_energy()
+        if 2 * energy.n_steps > MAX_STEPS:
+            raise ValueError(f"step must leave at most {MAX_STEPS} steps, and half of it leaves {2 * energy.n_steps}")
+        return assembled(with_energy(self, energy.with_steps(2)))
+
+    def _solution_energy(self) -> SolutionEnergy:
+        """The energy of a trajectory likelihood. Raises ValueError for others."""
+        energy = self.prepared.values
+        if not isinstance(energy, TrajectoryEnergy | JointEnergy):
+            raise ValueError(f"likelihood must be trajectory, whose solutions have steps, in {self.name!r}")
+        return energy
+
+    def _doubts_of_steps(self, run: Run) -> list[str]:
+        """In words, that steps half as long give another posterior, where they do."""
+        if not isinstance(self.prepared.values, TrajectoryEnergy | JointEnergy):
+            return []
+        check = self.solver_check(run)
+        return [] if check.is_fine else [words_of(check)]
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
@@ -582,12 +657,17 @@ def identify(
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
-    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they find, and chains
-    start at all of them.
+    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they
+    find, and chains start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
-    Warns of what ``data.check`` finds in the data. With n_searches also where the residuals of the best mode are more
-    than three times the data's local noise; where changes of sign or swaps of parameters leave the energy as it is; and
-    where the posterior of a parameter without a proper prior levels off, so that it is no density.
+    The steps of ``trajectory(step=None)`` become shorter until steps half as long change the energy by less than 0.1
+    nats, at the modes and at 256 draws about them and of the priors. Where a draw of the priors, or a mode, needs
+    shorter steps of rk4 or rk5 than the posterior does, the energy is infinite at parameters for which a step is too
+    long.
+    Warns of what ``data.check`` finds in the data, and where steps stay too long. With n_searches also where the
+    residuals of the best mode are more than three times the data's local noise; where changes of sign or swaps of
+    parameters leave the energy as it is; and where the posterior of a parameter without a proper prior levels off, so
+    that it is no density.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
 
@@ -623,25 +703,28 @@ def identify(
     )  # fmt: skip
     for function in region_and_functions(draft)[1]:
         check_compiles(function, q)
-    if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
+    if isinstance(chosen, Trajectory):
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
-            draft, doubts = searched(draft, n_searches, search_progress)
+            draft, doubts = searched(draft, chosen, n_searches, search_progress)
         for doubt in doubts:
             warnings.warn(f"identify: {doubt}", stacklevel=2)
     return assembled(draft)
 
 
 def searched(
-    draft: Identification, n_searches: int, progress: SearchProgress
+    draft: Identification, chosen: Trajectory, n_searches: int, progress: SearchProgress
 ) -> tuple[Identification, list[str]]:
-    """``draft`` with the modes that are found, and what looks wrong with these, in words."""
+    """``draft`` with the modes that are found and steps that suit them, and what looks wrong with these, in words."""
+    has_modes = n_searches > 0 and not any(law.spikes for law in draft.priors)
+    draft = with_checked_steps(draft, chosen, n_searches if has_modes else None, progress)
+    if not has_modes:
+        return draft, []
     posterior = posterior_of(draft, progress)
-    found = with_frequencies(posterior, modes_of(draft, n_searches, progress))
-    words = symmetries_in_words(posterior, found)
+    words = symmetries_in_words(posterior, draft.found)
     doubts = [f"{words}. {ONE_SIDE}"] if words else []
-    doubts += doubts_of_fit(posterior, found)
-    return begun_at_mode(replace(draft, found=found, symmetries=words)), doubts
+    doubts += doubts_of_fit(posterior, draft.found)
+    return begun_at_mode(replace(draft, symmetries=words)), doubts
 
 
 ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
@@ -678,14 +761,40 @@ def begun_at_mode(draft: Identification) -> Identification:
     return replace(draft, prepared=draft.prepared._replace(start=draft.coordinates.parameters(best.position)))
 
 
-def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
-    """Modes that searches from many places find, in positions that are not scaled."""
-    target = target_of(draft, None)
+def with_checked_steps(
+    draft: Identification, chosen: Trajectory, n_searches: int | None, progress: SearchProgress
+) -> Identification:
+    """``draft`` with the modes that searches find (None: no search), and with steps of the solver that suit them.
+
+    Warns where steps half as long change energies that matter.
+    """
+    places, first = places_of(draft), draft.coordinates.positions(draft.usual_start())
     contains = None if draft.constraints is None else walls_of(draft).contains
-    first = draft.coordinates.positions(draft.usual_start())
-    return search_modes(
-        target.evaluate, first, places_of(draft), n_searches=n_searches, contains=contains, count=progress.count
+    is_proper = not all(law.is_flat for law in draft.priors)
+
+    def find_modes(evaluate: Evaluate, energy: SolutionEnergy) -> tuple[Mode, ...]:
+        if n_searches is None:
+            return ()
+        found = search_modes(evaluate, first, places, n_searches=n_searches, contains=contains, count=progress.count)
+        return with_frequencies(posterior_of(with_energy(draft, energy), progress)._replace(evaluate=evaluate), found)
+
+    energy: Any = draft.prepared.values
+    posterior = SteppedPosterior(
+        energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
+        draft.coordinates.parameters, find_modes, first, places[: N_PLACES // 2 if is_proper else 0],
+    )  # fmt: skip
+    checked = checked_steps(posterior, may_refine=chosen.step is None)
+    if not checked.is_fine:
+        tell_of_steps(checked, draft.names, draft.coordinates.parameters(checked.at), chosen.step)
+    return replace(with_energy(draft, checked.energy), found=checked.modes)
+
+
+def with_energy(draft: Identification, energy: Any) -> Identification:
+    """``draft`` with another energy of its likelihood, a ``SolutionEnergy``."""
+    prepared = draft.prepared._replace(
+        kernel=energy.kernel, numbers=energy.numbers, work_rows=energy.work_rows, values=energy
     )
+    return replace(draft, prepared=prepared)
 
 
 def places_of(draft: Identification) -> Array:

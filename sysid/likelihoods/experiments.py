@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +93,10 @@ class Part(NamedTuple):
     rows: Integers
     known: Array
 
+    def parameters(self, theta: Array) -> Array:
+        """The experiment's own θ (n, its q) from that of all (n, q)."""
+        return np.where(self.rows >= 0, theta[:, np.maximum(self.rows, 0)], self.known)
+
 
 @dataclass(frozen=True, eq=False)
 class JointEnergy(HoldsFunctions):
@@ -117,11 +121,42 @@ class JointEnergy(HoldsFunctions):
 
     def log_densities(self, theta: Array) -> Array:
         """Log densities (n, values), with all constants, at ``theta`` (n, q), experiment by experiment."""
-        every = [
-            energy.log_densities(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
-            for energy, rows, known in self.parts
-        ]
-        return np.concatenate(every, axis=1)
+        return np.concatenate([part.energy.log_densities(part.parameters(theta)) for part in self.parts], axis=1)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the experiment that has most."""
+        return max(part.energy.n_steps for part in self.parts)
+
+    @property
+    def n_states(self) -> int:
+        """Numbers that are in memory for one solution."""
+        return max(part.energy.n_states for part in self.parts)
+
+    @property
+    def method(self) -> str:
+        """The method of the steps."""
+        return self.parts[0].energy.method
+
+    def unresolved(self, theta: Array, at: Array) -> Bools:
+        """Whether a step of a solution is too long, (n,), as ``TrajectoryEnergy.unresolved``."""
+        every = [part.energy.unresolved(part.parameters(theta), part.parameters(at[None])[0]) for part in self.parts]
+        return np.asarray(np.any(every, axis=0))
+
+    def with_steps(self, factor: int) -> "JointEnergy":
+        """The same energy with ``factor`` steps for each step."""
+        return self._with(tuple(part._replace(energy=part.energy.with_steps(factor)) for part in self.parts))
+
+    def judged_at(self, theta: Array) -> "JointEnergy":
+        """The same energy, infinite where a step is too long for a solution, as ``TrajectoryEnergy.judged_at``."""
+        return self._with(
+            tuple(part._replace(energy=part.energy.judged_at(part.parameters(theta[None])[0])) for part in self.parts)
+        )
+
+    def _with(self, parts: tuple[Part, ...]) -> "JointEnergy":
+        """The same experiments with other energies."""
+        kernel, numbers, work_rows = joined(parts)
+        return replace(self, kernel=kernel, numbers=numbers, work_rows=work_rows, parts=parts)
 
 
 class ParameterRows(NamedTuple):
@@ -163,19 +198,28 @@ def rows_of_experiments(
     return ParameterRows(names, tuple(np.array([row_of[name] for name in mine], np.int64) for mine in named))
 
 
-def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, known: Array) -> JointEnergy:
-    """The sum of ``energies``, of experiments with the same kernel."""
-    n, dim = known.shape[1], energies[0].dim
-    positive = np.zeros(len(rows.names), np.bool_)
-    begin, begins, blocks, experiments, parts = N_HEAD + len(energies), [], [], [], []
-    for energy, row, values in zip(energies, rows.of, np.nan_to_num(known), strict=True):
-        every = np.append(values, np.zeros(len(row) - n))
+def joined(parts: Sequence[Part]) -> tuple[Any, Array, int]:
+    """The kernel, the numbers and how many work rows of the sum of ``parts``, which have the same kernel."""
+    begin, begins, blocks = N_HEAD + len(parts), [], []
+    for energy, row, every in parts:
         table = np.stack([row, every], axis=1).ravel()
         block = np.concatenate([[len(row)], table, energy.numbers])
         begins.append(begin)
         blocks.append(block)
-        parts.append(Part(energy, row, every))
         begin += block.size
+    most = max(len(part.rows) for part in parts)
+    numbers = np.concatenate([[len(parts), most], begins, *blocks]).astype(np.float64)
+    work_rows = 2 * most + 1 + max(part.energy.work_rows for part in parts)
+    return joint_kernel(parts[0].energy.kernel), numbers, work_rows
+
+
+def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, known: Array) -> JointEnergy:
+    """The sum of ``energies``, of experiments with the same kernel."""
+    n, dim = known.shape[1], energies[0].dim
+    positive = np.zeros(len(rows.names), np.bool_)
+    experiments, parts = [], []
+    for energy, row, values in zip(energies, rows.of, np.nan_to_num(known), strict=True):
+        parts.append(Part(energy, row, np.append(values, np.zeros(len(row) - n))))
         positive[row[row >= 0]] |= np.array(energy.positive)[row >= 0]
         is_fixed = energy.initial is not None
         experiments.append(
@@ -184,12 +228,8 @@ def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, know
                 np.array(energy.initial) if is_fixed else np.zeros(dim),
             )
         )  # fmt: skip
-    most = max(map(len, rows.of))
-    numbers = np.concatenate([[len(energies), most], begins, *blocks]).astype(np.float64)
-    work_rows = 2 * most + 1 + max(energy.work_rows for energy in energies)
-    kernel = joint_kernel(energies[0].kernel)
     positives = tuple(positive.tolist())
-    return JointEnergy(rows.names, positives, kernel, numbers, work_rows, tuple(experiments), tuple(parts))
+    return JointEnergy(rows.names, positives, *joined(parts), tuple(experiments), tuple(parts))
 
 
 N_TRIED = 3  # candidates of lowest energy that are moved to a minimum

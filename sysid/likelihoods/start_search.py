@@ -18,14 +18,16 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
 from ..modes.laplace import descend
+from ..modes.step_check import searched_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
+from ..solvers.step_length import MAX_STEPS
 from ..solvers.stiff import jacobian_pointer
 from ..systems.inputs import Inputs, Schedule, driven, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
 from .observations import NOTHING_ELSE, Observation, check_observation
-from .trajectory_kernel import MAX_STEPS, Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 
@@ -324,7 +326,11 @@ class StartSearch:
         self.step = self._converged_step() if settings.step is None else settings.step
 
     def run(self) -> tuple[TrajectoryEnergy, Array]:
-        """The energy asked for, and the θ (q,) of lowest energy that was found."""
+        """The energy asked for, and the θ (q,) of lowest energy that was found; a step that is not given is checked."""
+        return self.searched() if self.settings.step is not None else searched_with_short_steps(self)
+
+    def searched(self) -> tuple[TrajectoryEnergy, Array]:
+        """The energy with this step, and the θ (q,) of lowest energy that was found."""
         # Few data may lie on their smoothed curve; a search that starts from too small a noise takes many steps.
         floor = self._noise_floor()
         parameters = self.parameters

@@ -7,7 +7,7 @@ prior leads from the end of one segment to the start of the next. Source: Bock (
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from toolkit._compiler import (
     set_recipe,
     tuple_type,
 )
-from toolkit.maths.elementary import fma, log, select
+from toolkit.maths.elementary import fma, larger, log, select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, check_measured_states
@@ -39,7 +39,8 @@ from ..solvers.adjoint import pullback_of_model, pullback_of_system
 from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
-from ..solvers.runge_kutta import built
+from ..solvers.runge_kutta import TABLEAUS, built, judged_step_of
+from ..solvers.step_length import LONGEST_STEP, MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
@@ -119,10 +120,11 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
 # whether it was measured, and its value or the logarithm of that;
 # where there are inputs, what ``driven`` has behind the parameters; where there are doses, whether one is given after
 # the datum, and what is added to each state.
+# Where steps are judged, the limit is negative, and 1 over the spread of each state (dim,) follows the last time. The
+# last rows of work hold these numbers then.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 MAX_FINITE = 1e300
-MAX_STEPS = 1_000_000
 
 
 class Shape(NamedTuple):
@@ -182,8 +184,10 @@ def places_of(shape: Shape) -> Places:
 find_places = inlined(places_of)
 
 
-def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) -> tuple[Any, Any]:
-    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards."""
+def lane_steps(
+    rhs: Callable[..., Any], pull: Any, method: str, shape: Shape, *, is_judged: bool = False
+) -> tuple[Any, Any]:
+    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards. is_judged: see ``judged_attempt``."""
     dim, n_parameters, n_drives, first_drive = shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
     step, back = steps_of(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
@@ -191,19 +195,23 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
     chosen = ", ".join(f"select(ok, y[{d}], x[{d}])" for d in range(dim))
     choose = inlined(built("choose", f"def choose(ok, y, x):\n    return ({chosen},)", select=select))
     drives = {"drive": n_drives} if n_drives else {}
-    forwards = row_access("forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives})
+    judged = {"judge": dim} if is_judged else {}
+    forwards = row_access(
+        "forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives, **judged}
+    )
     (read_x, write_x), (_, write_path), (read_u, write_u) = (forwards[role] for role in ("state", "path", "energy"))
     roles = {"theta": n_parameters, "path": dim, "pull": dim, "slope": n_parameters, **drives}
     backwards = row_access("backwards", roles)
     (read_path, _), (read_w, write_w), (read_s, write_s) = (backwards[role] for role in ("path", "pull", "slope"))
     read_p, read_q = (parameters_and_drive(access, first_drive) for access in (forwards, backwards))
+    attempt = judged_attempt(rhs, method, dim, forwards["judge"][0]) if is_judged else plain_attempt(step)
 
     @kernel
     def advance(theta, work, energy, state, path, t, h, limit):
         for lane in range(theta.shape[1]):
             x = read_x(work, state, lane)
-            y = step(t, h, x, read_p(theta, work, lane))
-            ok = within(y, limit)
+            y, is_resolved = attempt(t, h, x, read_p(theta, work, lane), work, lane)
+            ok = within(y, limit) & is_resolved
             x = choose(ok, y, x)
             write_x(work, state, lane, x)
             write_path(work, path, lane, x)
@@ -218,6 +226,40 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, shape: Shape) ->
             write_s(slope, 0, lane, s)
 
     return advance, retreat
+
+
+def plain_attempt(step: Any) -> Any:
+    """``attempt(t, h, x, p, work, lane)``: the state after a step that is not judged, and True."""
+
+    @inlined
+    def attempt(t, h, x, p, work, lane):
+        return step(t, h, x, p), True
+
+    return attempt
+
+
+def judged_attempt(rhs: Callable[..., Any], method: str, dim: int, read_weights: Any) -> Any:
+    """``attempt(t, h, x, p, work, lane)``: the state after a step, and whether the step resolves the solution.
+
+    The law is that of ``step_length.too_long``.
+    """
+    step = judged_step_of(rhs, method, dim)
+    apart, change = (
+        functools.reduce(lambda a, b: f"larger({a}, {b})", [f"w[{d}]*abs({name}[{d}])" for d in range(dim)])
+        for name in ("states", "slopes")
+    )
+    source = (
+        f"def resolved(w, states, slopes):\n"
+        f"    return {change} <= larger({LONGEST_STEP!r}*{apart}, {SMALLEST_JUDGED!r})"
+    )
+    resolved = inlined(built("resolved", source, larger=larger))
+
+    @inlined
+    def attempt(t, h, x, p, work, lane):
+        y, states, slopes = step(t, h, x, p)
+        return y, resolved(read_weights(work, work.shape[0] - dim, lane), states, slopes)
+
+    return attempt
 
 
 @kernel
@@ -260,7 +302,7 @@ class TrajectoryParts(NamedTuple):
 
 @kernel
 def set_deviations(theta, work, numbers, shape):
-    """Write 1 over the standard deviation of each quantity, and a sum of 0."""
+    """Write 1 over the standard deviation of each quantity, a sum of 0, and 1 over the spread of each state."""
     at = find_places(shape)
     for d in range(shape.dim + shape.n_functions):
         row, sd = int(numbers[at.free_row + d]), numbers[at.deviation + d]
@@ -268,6 +310,11 @@ def set_deviations(theta, work, numbers, shape):
         for lane in range(theta.shape[1]):
             inverse[lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
             squares[lane] = 0.0
+    if numbers[LIMIT] < 0.0:
+        end, first = at.table + int(numbers[N_ROWS]) * at.width, work.shape[0] - shape.dim
+        for d in range(shape.dim):
+            for lane in range(theta.shape[1]):
+                work[first + d, lane] = numbers[end + d]
 
 
 @kernel
@@ -397,7 +444,7 @@ def shoot_segments(theta, energy, slope, numbers, work, parts):
         h = row[STEP]
         for j in range(int(row[N_STEPS])):
             path += dim
-            call_part(parts.advance, at_advance, at.state, path, row[TIME] + j * h, h, numbers[LIMIT])
+            call_part(parts.advance, at_advance, at.state, path, row[TIME] + j * h, h, abs(numbers[LIMIT]))
     for d in range(dim):
         for lane in range(lanes):
             work[at.pull + d, lane] = 0.0
@@ -467,12 +514,13 @@ def shooting_kernel(
     law: str = NORMAL,
     dof: float = 0.0,
     measurement: tuple[Any, ...] = (),
+    is_judged: bool = False,
 ) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
 
-    measurement: entries of ``Measurement``.
+    measurement: entries of ``Measurement``. is_judged: whether the energy is infinite where a step is too long.
     """
-    advance, retreat = lane_steps(rhs, pull, method, shape)
+    advance, retreat = lane_steps(rhs, pull, method, shape, is_judged=is_judged)
     measure, push = lane_measures(
         Measurement(*measurement), shape.dim, shape.n_parameters, shape.n_drives, places_of(shape).drive
     )
@@ -485,7 +533,8 @@ def shooting_kernel(
 
     given = advance, retreat, measure, push, add_datum, add_slope, finish_state
     set_linked_form(shoot.py_func, functools.partial(linked_shoot, shape, *given))
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, shape, *other_arguments(law, dof, measurement))
+    others = other_arguments(law, dof, measurement, is_judged=is_judged)
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, shape, *others)
     return shoot
 
 
@@ -514,8 +563,10 @@ def part_pointer(function: Any, signature: Any) -> Any:
     return pointer_to_part(function.py_func, signature, from_python=False)
 
 
-def other_arguments(law: str, dof: float, measurement: tuple[Any, ...]) -> tuple[Any, ...]:
+def other_arguments(law: str, dof: float, measurement: tuple[Any, ...], *, is_judged: bool = False) -> tuple[Any, ...]:
     """The last arguments of ``shooting_kernel`` as short as they can be: the same kernel has one recipe."""
+    if is_judged:
+        return (law, dof, measurement, True)
     if measurement:
         return (law, dof, measurement)
     return () if law == NORMAL else (law, dof)
@@ -566,13 +617,20 @@ class Segments(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What is measured and how: for the place of each datum in an energy's numbers, and its law."""
+    """What is measured and how: for the place of each datum in an energy's numbers, and its law.
+
+    method: of the steps. pullback: of the right-hand side. is_judged: whether the energy is infinite where a step is
+    too long.
+    """
 
     system: System
     observation: Observation
     law: str
     dof: float
     shape: Shape
+    method: str
+    pullback: Any
+    is_judged: bool = False
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -581,6 +639,8 @@ class Layout(NamedTuple):
 
 
 LANES = 64  # draws whose solutions are in memory together
+MOST_LANES = 200_000  # steps that are judged together
+LEAST_SPREAD = 1e-3  # of a state's largest value: of a state that hardly changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -605,7 +665,84 @@ class TrajectoryEnergy(HoldsFunctions):
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
         """Energy, gradient, and the states at every start, dose and after every step, (n, starts + …, dim)."""
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
-        return energy, slope, work[self.begin_of_path :].T.reshape(len(energy), -1, self.dim)
+        end = self.work_rows - self.dim * self.layout.is_judged
+        return energy, slope, work[self.begin_of_path : end].T.reshape(len(energy), -1, self.dim)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of one solution."""
+        return int(self._table()[:, N_STEPS].sum())
+
+    @property
+    def n_states(self) -> int:
+        """Numbers that are in memory for one solution."""
+        return self.dim * self.n_steps
+
+    @property
+    def method(self) -> str:
+        """The method of the steps."""
+        return self.layout.method
+
+    def with_steps(self, factor: int) -> "TrajectoryEnergy":
+        """The same energy with ``factor`` steps for each step."""
+        numbers = np.array(self.numbers)
+        rows = replace(self, numbers=numbers)._table()  # a view
+        more = int(rows[:, N_STEPS].sum()) * (factor - 1)
+        rows[:, N_STEPS] *= factor
+        rows[:, STEP] /= factor
+        return replace(self, numbers=numbers, work_rows=self.work_rows + self.dim * more)
+
+    def judged_at(self, theta: Array) -> "TrajectoryEnergy":
+        """The same energy, infinite where a step is too long for the solution; implicit steps are never judged.
+
+        The spread of the states is that of the solution at ``theta`` (q,).
+        """
+        layout = self.layout
+        if layout.method not in TABLEAUS or layout.is_judged:
+            return self
+        numbers = np.append(self.numbers, 1.0 / self.spread_at(theta))
+        numbers[LIMIT] = -numbers[LIMIT]
+        system, measurement = layout.system, measurement_of(layout.system, layout.observation)
+        others = other_arguments(layout.law, layout.dof, tuple(measurement) if measurement.n else (), is_judged=True)
+        kernel = shooting_kernel(driven(system).rhs, layout.pullback, layout.method, layout.shape, *others)
+        return replace(
+            self, kernel=kernel, numbers=numbers, work_rows=self.work_rows + self.dim,
+            layout=layout._replace(is_judged=True),
+        )  # fmt: skip
+
+    def spread_at(self, theta: Array) -> Array:
+        """The range (dim,) of each state of the solution at ``theta`` (q,); 1 of a state that is always 0."""
+        path = self.evaluate_with_path(theta)[2][0]
+        spread = np.maximum(np.ptp(path, axis=0), LEAST_SPREAD * np.abs(path).max(axis=0))
+        return np.where(np.isfinite(spread) & (spread > 0.0), spread, 1.0)
+
+    def unresolved(self, theta: Array, at: Array) -> Bools:
+        """Whether a step of the solution is too long, (n,), at ``theta`` (n, q); implicit steps never are.
+
+        at: (q,), where the spread of the solution is the unit of the states.
+        """
+        if self.method not in TABLEAUS:
+            return np.zeros(len(theta), np.bool_)
+        spread, n = self.spread_at(at), max(1, MOST_LANES // max(self.n_steps, 1))
+        return np.concatenate([self._unresolved(theta[k : k + n], spread) for k in range(0, len(theta), n)])
+
+    def _unresolved(self, theta: Array, spread: Array) -> Bools:
+        """``unresolved`` of few draws."""
+        at, table, shape = places_of(self.layout.shape), self._table(), self.layout.shape
+        steps = table[:, N_STEPS].astype(np.int64)
+        row = np.repeat(np.arange(len(table)), steps)
+        j = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
+        doses = table[:, at.dose_in_row] != 0.0 if shape.is_dosed else np.zeros(len(table), np.bool_)
+        first = (self._paths_of_rows(table) - at.path) // self.dim + doses
+        states = self.evaluate_with_path(theta)[2][:, first[row] + j]
+        drives = table[row, at.drive_in_row : at.drive_in_row + shape.n_drives]
+        p = np.concatenate(
+            [np.repeat(theta[:, : shape.n_parameters], len(row), axis=0), np.tile(drives, (len(theta), 1))], axis=1
+        )
+        times, lengths = (np.tile(of, len(theta)) for of in (table[row, TIME] + j * table[row, STEP], table[row, STEP]))
+        rhs = driven(self.layout.system).rhs
+        long = too_long(rhs, self.method, Steps(times, lengths, states.reshape(-1, self.dim), p), spread)
+        return np.asarray(long.reshape(len(theta), -1).any(axis=1))
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
@@ -758,5 +895,5 @@ def trajectory_energy(
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
     begin = places_of(shape).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
-    layout = Layout(system, equations.observation, errors.law, errors.dof, shape)
+    layout = Layout(system, equations.observation, errors.law, errors.dof, shape, method, equations.pullback)
     return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin, layout)

@@ -96,11 +96,44 @@ def step_of(rhs: Callable[..., Any], method: str) -> Any:
     return inlined(built("step", source, slope=slope_of(rhs), weighted=weighted))
 
 
-def step_text(row: tuple[float, ...]) -> str:
-    """The text of x + h Σ_i row[i] k_i."""
+# Of two stages at one time: how far apart their states are, Σ a_i h k_i, and h times their slopes, Σ b_i h k_i. The
+# fifth-order method needs one slope more for it, at the state after the step.
+STAGE_PAIRS = {
+    "rk4": ((-0.5, 0.5), (0.0, -1.0, 1.0)),
+    "rk5": (
+        tuple(b - a for b, a in zip(RK5_WEIGHTS, (*RK5_STAGES[-1][1], 0.0), strict=True)),
+        (0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 1.0),
+    ),
+}
+
+
+@functools.cache
+def judged_step_of(rhs: Callable[..., Any], method: str, dim: int) -> Any:
+    """One step of a method of ``TABLEAUS`` with two tuples (dim,) that tell how its length compares with the rates.
+
+    The tuples are the difference between the states of two stages at one time, and that of their slopes times the step
+    h. The ratio of their norms is at most h‖∂f/∂x‖, and near h|λ| for the rate λ that dominates the difference.
+    Source: Collatz (1960), The Numerical Treatment of Differential Equations, II.3.4, for the stages of order 4; Hairer
+    & Wanner (1996), Solving Ordinary Differential Equations II, IV.2, for those of Dormand & Prince.
+    """
+    stages, weights = TABLEAUS[method]
+    states, slopes = STAGE_PAIRS[method]
+    zeros = tuple_text(["0.0"] * dim)
+    lines = ["def step(t, h, x, p):", "    k0 = slope(t, x, p)"]
+    for i, (node, row) in enumerate(stages, 1):
+        lines.append(f"    k{i} = slope(t + {node!r}*h, {step_text(row)}, p)")
+    lines.append(f"    y = {step_text(weights)}")
+    if len(slopes) > len(stages) + 1:
+        lines.append(f"    k{len(stages) + 1} = slope(t + h, y, p)")
+    lines.append(f"    return y, {step_text(states, zeros)}, {step_text(slopes, zeros)}")
+    return inlined(built("step", "\n".join(lines), slope=slope_of(rhs), weighted=weighted))
+
+
+def step_text(row: tuple[float, ...], first: str = "x") -> str:
+    """The text of ``first`` + h Σ_i row[i] k_i."""
     used = [i for i, weight in enumerate(row) if weight]
     weights, slopes = "".join(f"{row[i]!r}*h, " for i in used), "".join(f"k{i}, " for i in used)
-    return f"weighted(x, ({weights}), ({slopes}))"
+    return f"weighted({first}, ({weights}), ({slopes}))"
 
 
 def rk4_step(rhs: Callable[..., Any]) -> Any:

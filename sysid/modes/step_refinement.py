@@ -1,0 +1,200 @@
+"""Steps of a trajectory likelihood that suit the whole posterior, not only the end of the search for a start.
+
+One grid of steps serves all draws, so that the energy has no jumps. Steps become shorter until steps half as long
+change the energy by less than 0.1 nats at the modes and at draws about them, and until no draw that matters needs
+shorter ones. Where draws of the prior need shorter steps than the posterior does, the energy is infinite at parameters
+for which a step is too long. Otherwise such parameters would have the energy of solutions that the equations do not
+have.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from ..arrays import Array, Bools, Integers
+from ..solvers.implicit import IMPLICIT_ORDERS
+from .bridge import Reference
+from .laplace import Evaluate, in_batches
+from .search import Mode
+from .step_check import MAX_ROUNDS, SAME_ENERGY, SolutionEnergy, step_factors
+
+N_PROPOSED = 128  # draws about the modes
+N_OF_PRIORS = 128  # draws of the priors
+BEYOND = 1e-9  # of a normal posterior: draws farther out do not matter
+DEEP_COST = 4096  # solutions with the steps of the likelihood that searches may spend on finer ones
+# Weights exp(Δ) of draws whose energies change by Δ with standard deviation s leave an effective size of 1/(1 + s²):
+# 0.95 for s = 0.23. The largest of 256 changes is about 2.7 s from their mean.
+WARNED_ENERGY = 0.6  # nats
+MOST_NUMBERS = 500_000  # states of one solution with finer steps, for memory
+
+
+class SteppedPosterior(NamedTuple):
+    """What is known of a posterior when its steps are checked.
+
+    energy: of its likelihood. evaluate_with: its own energy and gradient in positions, for a likelihood's energy.
+    parameters: of positions. find_modes: a search for modes of an energy in positions, which
+    is that of the likelihood's energy. start: a position (q,).
+    prior_draws: positions (n, q), drawn from the priors where these are proper; none where none is.
+    """
+
+    energy: SolutionEnergy
+    evaluate_with: Callable[[SolutionEnergy], Evaluate]
+    parameters: Callable[[Array], Array]
+    find_modes: Callable[[Evaluate, SolutionEnergy], tuple[Mode, ...]]
+    start: Array
+    prior_draws: Array
+
+
+class Checked(NamedTuple):
+    """The likelihood's energy with steps that were checked, and the posterior's modes.
+
+    change: the largest change of an energy by steps half as long, in nats, over the depth of its place where that is
+    above 1. nats: that change itself. at: its position (q,).
+    """
+
+    energy: SolutionEnergy
+    modes: tuple[Mode, ...]
+    change: float
+    nats: float
+    at: Array
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether steps half as long give the same posterior, but for what 1,000 draws do not show."""
+        return self.change <= WARNED_ENERGY
+
+
+class Grids:
+    """The posterior's energy with steps of the likelihood, and with finer ones where these are too long.
+
+    is_judged: whether the energy is infinite where a step is too long.
+    """
+
+    def __init__(self, posterior: SteppedPosterior, energy: SolutionEnergy, *, is_judged: bool) -> None:
+        self.posterior, self.energy, self.is_judged = posterior, energy, is_judged
+        self.at = posterior.parameters(posterior.start)
+        self.factors = [f for f in step_factors(energy) if f == 1 or f * energy.n_states <= MOST_NUMBERS]
+        self._evaluations: dict[int, Evaluate] = {}
+        self._spent = 0
+
+    def likelihood(self, factor: int) -> SolutionEnergy:
+        """The likelihood's energy with ``factor`` steps for each step."""
+        finer = self.energy if factor == 1 else self.energy.with_steps(factor)
+        return finer.judged_at(self.at) if self.is_judged else finer
+
+    def evaluate_with(self, factor: int) -> Evaluate:
+        """The posterior's energy and gradient with ``factor`` steps for each step."""
+        if factor not in self._evaluations:
+            self._evaluations[factor] = in_batches(self.posterior.evaluate_with(self.likelihood(factor)))
+        return self._evaluations[factor]
+
+    def modes(self) -> tuple[Mode, ...]:
+        """The modes of the posterior's energy."""
+        evaluate = self.evaluate if self.is_judged else self.evaluate_with(1)
+        return self.posterior.find_modes(evaluate, self.likelihood(1))
+
+    def evaluate(self, points: Array) -> tuple[Array, Array]:
+        """Energy (n,) and gradient (n, q), with finer steps where the energy is infinite with longer ones."""
+        energies, slopes, _ = self.resolved(points)
+        return energies, slopes
+
+    def resolved(self, points: Array) -> tuple[Array, Array, Integers]:
+        """Energy (n,), gradient (n, q), and the factor (n,) of the steps with which they are finite."""
+        energies, slopes = (np.array(of) for of in self.evaluate_with(1)(points))
+        factors = np.ones(len(points), np.int64)
+        for factor in self.factors[1:] if self.is_judged else []:
+            missing = np.flatnonzero(~np.isfinite(energies))
+            if not missing.size or self._spent + missing.size * factor > DEEP_COST:
+                break
+            self._spent += missing.size * factor
+            energies[missing], slopes[missing] = self.evaluate_with(factor)(points[missing])
+            factors[missing] = factor
+        return energies, slopes, np.where(np.isfinite(energies), factors, 1)
+
+    def unresolved(self, points: Array) -> Bools:
+        """Whether a step is too long (n,) for the solutions at ``points`` (n, q)."""
+        return self.energy.unresolved(self.posterior.parameters(points), self.at)
+
+
+def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
+    """Steps so short that steps half as long change the posterior's energies little, where that is reached.
+
+    may_refine: whether steps may be made shorter, and judged.
+    """
+    energy = posterior.energy
+    draws = posterior.prior_draws
+    grids = Grids(posterior, energy, is_judged=False)
+    if may_refine and len(draws) and grids.unresolved(draws).any():
+        grids = Grids(posterior, energy, is_judged=True)
+    for _ in range(MAX_ROUNDS):
+        modes = grids.modes()
+        found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
+        if may_refine and not grids.is_judged and len(found) and grids.unresolved(found).any():
+            grids = Grids(posterior, energy, is_judged=True)
+            modes = grids.modes()
+        checked = compared(grids, modes)
+        factor = max([int(grids.resolved(np.array([mode.position]))[2][0]) for mode in modes], default=1)
+        if not may_refine or (checked.change <= SAME_ENERGY and factor == 1):
+            return checked
+        factor = max(factor, 2)
+        if factor not in grids.factors:
+            return checked
+        energy = energy.with_steps(factor)
+        is_judged = grids.is_judged or bool(grids.unresolved(checked.at[None])[0])
+        grids = Grids(posterior, energy, is_judged=is_judged)
+    return checked
+
+
+def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
+    """Energies at the start, the modes, draws about them and of the priors, with these steps and steps half as long.
+
+    A draw whose energy is ``depth`` above the lowest has a density of exp(−depth), so that a change of its energy by
+    depth × SAME_ENERGY matters less than one of SAME_ENERGY at the mode: x exp(−x) < 1. Depths count from the mean
+    depth q/2 of a normal posterior.
+    """
+    posterior = grids.posterior
+    q = posterior.start.size
+    found = np.array([mode.position for mode in modes]).reshape(-1, q)
+    points = np.concatenate([posterior.start[None], found, about(modes, q), posterior.prior_draws[:N_OF_PRIORS]])
+    long = grids.evaluate_with(1)(points)[0]
+    short = np.array(grids.evaluate_with(2)(points)[0]) if len(grids.factors) > 1 else long
+    if grids.is_judged:
+        nowhere = ~np.isfinite(short)
+        short[nowhere] = grids.evaluate(points[nowhere])[0] if nowhere.any() else short[nowhere]
+    lower = np.fmin(np.where(np.isnan(long), np.inf, long), np.where(np.isnan(short), np.inf, short))
+    matters = lower - np.min(short[: 1 + len(found)]) <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)
+    matters[: 1 + len(found)] = np.isfinite(lower[: 1 + len(found)])
+    depth = np.maximum(lower - lower.min(initial=np.inf), 0.0) - 0.5 * q
+    with np.errstate(invalid="ignore"):
+        nats = np.abs(long - short)
+        change = np.where(matters, np.where(np.isnan(nats), np.inf, nats) / np.maximum(depth, 1.0), 0.0)
+    worst = int(np.argmax(change))
+    return Checked(grids.likelihood(1), modes, float(change[worst]), float(nats[worst]), points[worst])
+
+
+def about(modes: tuple[Mode, ...], q: int) -> Array:
+    """Draws (n, q) of Student's t about the modes, shared by their weights; none where there are no modes."""
+    if not modes:
+        return np.zeros((0, q))
+    centres, roots, weights = (
+        np.array([getattr(mode, name) for mode in modes]) for name in ("position", "root", "weight")
+    )
+    return Reference(centres, roots, weights).draws(N_PROPOSED, np.random.default_rng(0))
+
+
+def tell_of_steps(checked: Checked, names: tuple[str, ...], parameters: Array, step: float | None) -> None:
+    """Warn that steps half as long change an energy that matters, at ``parameters`` (q,)."""
+    shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names[:4], parameters, strict=False))
+    size = f"by {checked.nats:.2g} nats" if np.isfinite(checked.nats) else "from finite to infinite, or back,"
+    what = f"step={step:g}" if step is not None else f"method={checked.energy.method!r}"
+    advice = f"give step={0.5 * step:g} or shorter, or leave step out" if step is not None else "give a shorter step"
+    if step is None and checked.energy.method not in IMPLICIT_ORDERS:
+        advice = "take method='sdirk4', or priors that exclude such parameters"
+    warnings.warn(
+        f"identify: {what} is too coarse for this posterior: steps half as long change the energy {size} "
+        f"at {shown}: {advice}",
+        stacklevel=4,
+    )
