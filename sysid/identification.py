@@ -48,7 +48,8 @@ from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
-from .modes.search import N_PLACES, Mode, search_modes
+from .modes.no_mode import no_mode_in_words, values_in_words
+from .modes.search import N_PLACES, SAME, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
@@ -416,6 +417,21 @@ class Identification(Problem):
         """The modes that were found, the weightiest first."""
         return tuple(sorted(self.found, key=lambda mode: -mode.weight))
 
+    def _centre(self) -> Array:
+        """The position (q,), not scaled, about which chains start: the start's, or that of the weightiest mode.
+
+        The start's where its search ended at that mode, where no mode is known, and where its search ended at none and
+        its energy is lower than the mode's, as where data leave a direction open.
+        """
+        start = self._plain.positions(self.usual_start())
+        if not self.found or self._modes_by_weight[0].is_of_start:
+            return start
+        best = self._modes_by_weight[0]
+        if not any(mode.is_of_start for mode in self.found):
+            energy = target_of(replace(self, coordinates=self._plain), None).evaluate(start[None])[0][0]
+            return start if energy < best.energy else best.position
+        return best.position
+
     @property
     def _plain(self) -> Coordinates:
         """Positions that are not scaled."""
@@ -434,7 +450,7 @@ class Identification(Problem):
         check_room("n_chains", n_chains, 8.0 * n_chains * self.dim * 3)  # normals, positions, and those inside
         rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
-        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
+        centre = np.zeros(self.dim) if is_scaled else self._centre()
         normals = rng.standard_normal((n_chains, self.dim))
         points = centre + (spread if is_scaled else 0.0) * normals
         if len(self.found) > 1:
@@ -594,7 +610,7 @@ def identify(
     search_progress = SearchProgress(progress, time_limit)
     with doubts_told("identify", data):
         if isinstance(chosen, Trajectory):
-            prepared = chosen.prepare(data, model, search_progress)
+            prepared = chosen.prepare(data, model, search_progress, prior)
         else:
             prepared = chosen.prepare(data, model)
         check_names("parameters", prepared.names)
@@ -614,7 +630,17 @@ def identify(
         with search_progress.display():
             search_progress.begin_stage("the search for further modes")
             draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
+        warn_of_no_mode(draft, n_searches)
     return assembled(draft)
+
+
+def warn_of_no_mode(draft: Identification, n_searches: int) -> None:
+    """Warn where no mode was found, of a problem without constraints: at these, no energy has a minimum inside."""
+    if draft.found or draft.constraints is not None:
+        return
+    start = draft.coordinates.positions(draft.usual_start())
+    words = no_mode_in_words(target_of(draft, None).evaluate, start, draft.names, contains=None, n_searches=n_searches)
+    warnings.warn(f"identify: {words}", stacklevel=3)  # where identify is called
 
 
 def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
@@ -799,6 +825,8 @@ def spread_of(draft: Identification) -> Spread:
         return spread_of_modes(draft.found, coordinates, 2.0)
     if coordinates.is_scaled:
         return Spread(2.0)
+    if draft.found and draft.constraints is None and draft._centre() is draft.found[0].position:
+        return spread_of_modes(draft.found, coordinates, 2.0)
     usual = draft.usual_start()
     spread = Spread(spread_about(draft, usual), coordinates.positions(usual)) if truth is None else truth.spread
     if draft.constraints is None or walls_of(draft).contains(np.array([spread.center]))[0]:
@@ -874,11 +902,24 @@ def unconstrained_coordinates(problem: Identification) -> Coordinates:
         return Coordinates(
             plain.log, problem.posterior.mean, np.asarray(np.linalg.cholesky(problem.posterior.covariance))
         )
-    start = plain.positions(problem.usual_start())
-    best = max(range(len(problem.found)), key=lambda k: problem.found[k].weight, default=0)
-    if best > 0:
-        start = problem.found[best].position
-    return Coordinates(plain.log, *laplace(target_of(replace(problem, coordinates=plain), None), start))
+    start, target = problem._centre(), target_of(replace(problem, coordinates=plain), None)
+    if not np.isfinite(target.evaluate(start[None])[0][0]):
+        raise ValueError(
+            f"mode must be given for {problem.name!r}, whose energy is infinite at its start, "
+            f"{values_in_words(problem.names, plain.parameters(start))}, and of which no mode is known: give mode and "
+            "root, or a System with usual parameters nearer to the data's"
+        )
+    found = laplace(target, start, names=problem.names)
+    if problem.found:
+        best = problem._modes_by_weight[0]
+        if best.is_of_start and found_elsewhere(best, found.position):
+            found = laplace(target, best.position, names=problem.names)
+    return Coordinates(plain.log, *found)
+
+
+def found_elsewhere(mode: Mode, position: Array) -> bool:
+    """Whether a search that began where the one to ``mode`` did ended at another minimum, SAME sds away or more."""
+    return bool(mode.distances(position[None])[0] > SAME)
 
 
 def coordinates_inside(problem: Identification, coordinates: Coordinates) -> Coordinates | None:

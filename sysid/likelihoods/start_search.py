@@ -17,6 +17,7 @@ from toolkit._compiler import is_watched
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
+from ..modes.guess_fit import Guesses
 from ..modes.laplace import descend
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
@@ -294,6 +295,7 @@ class StartSearch:
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
+        self.inputs = data.inputs
         self.values = np.full((len(self.times), values.shape[1]), np.nan)
         self.values[self.is_of_data] = values
         if settings.start == "fixed":
@@ -341,6 +343,42 @@ class StartSearch:
                 )
             parameters = theta[: self.system.n_parameters]
         return energy_function, theta
+
+    def stand_in(self) -> tuple[TrajectoryEnergy, Array]:
+        """The energy asked for, and the usual parameters with starts at the data, where no search ends."""
+        energy_function, _ = self._energy_of_segments(self.settings.segments, self.settings.gap)
+        return energy_function, self._usual_thetas()[-1]
+
+    def guesses(self) -> Guesses:
+        """The usual parameters with the system's start, and with smoothed data as the start of measured states.
+
+        Only one of them is tried where all states are measured: that of lower energy.
+        """
+        self.progress.begin_stage("the fit from the usual parameters")
+        energy_function, _ = self._energy_of_segments(self.settings.segments, self.settings.gap)
+        thetas = [theta for theta in self._usual_thetas() if is_finite(energy_function, theta)]
+        if self.observed[: self.system.dim].all() and len(thetas) > 1:
+            thetas = [min(thetas, key=lambda theta: energy_function.evaluate(theta)[0][0])]
+        floor = self.lower_limits(thetas[0].size) if thetas else np.zeros(0)
+        return Guesses(energy_function, thetas, floor)
+
+    def settled(self, energy_function: TrajectoryEnergy, theta: Array) -> tuple[TrajectoryEnergy, Array]:
+        """The same: steps of fixed length do not depend on θ."""
+        return energy_function, theta
+
+    def _usual_thetas(self) -> list[Array]:
+        """θ (q,) of the usual parameters: from the system's start, and for one segment from the data where measured.
+
+        Further segments begin on the solution from the system's start.
+        """
+        noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * self._noise_floor())[self.observed]
+        scales = self._guessed_scales(noise) if self.settings.free_scale else np.zeros(0)
+        rows, dim = self._first_rows(self.settings.segments), self.system.dim
+        starts = [self._usual_path(self.inputs)[rows]] if len(rows) > 1 else [self.system.start[None]]
+        if len(rows) == 1 and self.initial is None:
+            starts.append(np.where(self.observed[:dim], self.states[0], self.system.start)[None])
+        usual = self._with_known(self.system.usual)
+        return [np.concatenate([usual, path[int(self.initial is not None) :].ravel(), scales]) for path in starts]
 
     def _minimised(self, energy_function: TrajectoryEnergy, theta: Array, n_iterations: int) -> tuple[Array, float]:
         """θ of lower energy, and that energy; parameters that are known stay."""
