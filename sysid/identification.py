@@ -40,8 +40,9 @@ from .data.series import Series
 from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.interface import Prepared
-from .likelihoods.start_search import TIME_LIMIT, SearchProgress
+from .likelihoods.start_search import TIME_LIMIT, SearchProgress, progress_of_paths
 from .likelihoods.trajectories import Trajectory
+from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
@@ -584,8 +585,9 @@ def identify(
     analytic functions of a tuple of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC
     reflect draws; other samplers ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and
     HMC. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
-    progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
-    time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
+    progress: a line on stderr while a trajectory likelihood searches for start values, or the weak one for paths; None:
+    only on a terminal. time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far
+    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. ``Identification.modes`` has what they find, and chains
     start at all of them.
@@ -611,6 +613,8 @@ def identify(
     with doubts_told("identify", data):
         if isinstance(chosen, Trajectory):
             prepared = chosen.prepare(data, model, search_progress, prior)
+        elif isinstance(chosen, Weak):
+            prepared = chosen.prepare(data, model, progress_of_paths(progress, time_limit))
         else:
             prepared = chosen.prepare(data, model)
         check_names("parameters", prepared.names)

@@ -34,10 +34,20 @@ TIME_LIMIT = 600.0  # s
 class SearchProgress:
     """Evaluations of a search, and the seconds since the first ended.
 
-    enabled: a line on stderr; None: only on a terminal. time_limit: seconds, > 0.
+    enabled: a line on stderr; None: only on a terminal. time_limit: seconds, > 0. what: is searched for. advice: what
+    to give where the time is up.
     """
 
-    def __init__(self, enabled: bool | None = False, time_limit: float = TIME_LIMIT) -> None:
+    def __init__(
+        self,
+        enabled: bool | None = False,
+        time_limit: float = TIME_LIMIT,
+        *,
+        what: str = "start values",
+        advice: str = "a larger time_limit, or a System with usual parameters nearer to the data's, or a longer step, "
+        "segments, or fewer data",
+    ) -> None:
+        self._what, self._advice = what, advice
         self._enabled = enabled is True or (enabled is None and is_watched())
         self._time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
@@ -50,7 +60,7 @@ class SearchProgress:
         if self._enabled:
             from tqdm import tqdm
 
-            self._bar = tqdm(desc="start values", unit=" evaluations", leave=False)
+            self._bar = tqdm(desc=self._what, unit=" evaluations", leave=False)
         try:
             yield
         finally:
@@ -65,7 +75,7 @@ class SearchProgress:
         """Begin a stage of the search, in words; its lowest energy is not comparable with that of another."""
         self._stage, self._lowest = self._experiment + stage, math.inf
         if self._bar is not None:
-            self._bar.set_description_str(f"start values, {self._stage}")
+            self._bar.set_description_str(f"{self._what}, {self._stage}")
 
     def count(self, energies: Array) -> None:
         """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
@@ -80,10 +90,15 @@ class SearchProgress:
         if now - self._start_time > self._time_limit:
             found = f"the lowest energy is {self._lowest:.6g}" if self._lowest < math.inf else "no energy is finite yet"
             raise TimeoutError(
-                f"the search for start values has not ended within time_limit = {self._time_limit:g} s, after "
-                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give a larger time_limit, "
-                "or a System with usual parameters nearer to the data's, or a longer step, segments, or fewer data"
+                f"the search for {self._what} has not ended within time_limit = {self._time_limit:g} s, after "
+                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give {self._advice}"
             )
+
+
+def progress_of_paths(enabled: bool | None, time_limit: float) -> SearchProgress:
+    """The progress of a search by the weak likelihood."""
+    advice = "a larger time_limit, fewer terms, or fewer data"
+    return SearchProgress(enabled, time_limit, what="coefficients and paths", advice=advice)
 
 
 N_SUBINTERVALS = 4  # of each interval between data, for its integral by Simpson's rule

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from .path_fit import (
 )
 from .pieces import MAX_DEPARTURE, ROUGH_DEPARTURE, equal_pieces, first_pieces, fit_in_pieces
 from .smoothing import smooth
+from .start_search import SearchProgress
 from .term_derivatives import check_term_derivatives
 from .velocity import check_data, least_squares
 
@@ -83,11 +85,14 @@ class Weak:
     iterations: int
     pieces: int | None
 
-    def prepare(self, data: Any, model: Any) -> Prepared:
-        """The Gaussian likelihood of the coefficients of ``model``, a System, Library or Model, at ``data``."""
+    def prepare(self, data: Any, model: Any, progress: SearchProgress | None = None) -> Prepared:
+        """The Gaussian likelihood of the coefficients of ``model``, a System, Library or Model, at ``data``.
+
+        progress: shows the search, and raises TimeoutError after its limit; None: it is not shown, and has no limit.
+        """
         model = as_model(model)
         given = check_data(data, model)
-        fit = self.fit(given, model)
+        fit = self.fit(given, model, progress)
         quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
         numbers = quadratic_numbers(mean, precision, lowest)
         return Prepared(
@@ -95,12 +100,13 @@ class Weak:
             first_states=tuple(state_of_path(fit, model, k, 0) for k in first_parts(fit, given)),
         )  # fmt: skip
 
-    def fit(self, data: list[Series], model: Model) -> WeakFit:
+    def fit(self, data: list[Series], model: Model, progress: SearchProgress | None = None) -> WeakFit:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
         check_instance("model", model, Model)
         data = check_data(data, model)
-        problem = weak_problem(self, data, model)
-        fit, is_quadratic = attempt(self, data, problem)
+        problem = weak_problem(self, data, model)._replace(progress=progress)
+        with nullcontext() if progress is None else progress.display():
+            fit, is_quadratic = attempt(self, data, problem)
         warn_of_fit(fit, data, problem, is_quadratic, stacklevel=3)
         return fit
 
@@ -145,9 +151,12 @@ def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple
         with_times(series, knots_of(series.inputs or NO_INPUTS, names)) if names else series
         for series, names in zip(data, held, strict=True)
     ]
+    problem.begin_stage("the smoothed paths")
+    problem.tell(np.inf)
     with causes_named(data):
         guess = initial_guess(data, problem, substeps)
         whole, parameters, _ = guess
+        problem.begin_stage("the fit of all terms")
         if likelihood.pieces is None:
             first = first_pieces(whole, model, parameters)
             fit, is_quadratic = fit_in_pieces(guess, first, problem, likelihood.iterations, substeps)
@@ -159,6 +168,7 @@ def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple
             substeps *= 2
             if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
                 break
+            problem.begin_stage(f"the fit with {substeps} steps between samples")
             refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
             coarse, finer = fit, (refined, fit.parameters, fit.noise)
             fit = gauss_newton(finer, problem, likelihood.iterations).check(likelihood.iterations)
