@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from scipy import stats
 
 from toolkit.diagnostics import r_hat

@@ -41,16 +41,18 @@ from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.experiments import JointEnergy
 from .likelihoods.interface import Prepared
-from .likelihoods.start_search import TIME_LIMIT, SearchProgress
+from .likelihoods.start_search import TIME_LIMIT, SearchProgress, progress_of_paths
 from .likelihoods.trajectories import Trajectory
 from .likelihoods.trajectory_kernel import TrajectoryEnergy
+from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
-from .modes.search import N_PLACES, Mode, search_modes
+from .modes.no_mode import no_mode_in_words, values_in_words
+from .modes.search import N_PLACES, SAME, Mode, search_modes
 from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy
 from .modes.step_refinement import SteppedPosterior, checked_steps, tell_of_steps
@@ -424,6 +426,21 @@ class Identification(Problem):
         """The modes that were found, the weightiest first."""
         return tuple(sorted(self.found, key=lambda mode: -mode.weight))
 
+    def _centre(self) -> Array:
+        """The position (q,), not scaled, about which chains start: the start's, or that of the weightiest mode.
+
+        The start's where its search ended at that mode, where no mode is known, and where its search ended at none and
+        its energy is lower than the mode's, as where data leave a direction open.
+        """
+        start = self._plain.positions(self.usual_start())
+        if not self.found or self._modes_by_weight[0].is_of_start:
+            return start
+        best = self._modes_by_weight[0]
+        if not any(mode.is_of_start for mode in self.found):
+            energy = target_of(replace(self, coordinates=self._plain), None).evaluate(start[None])[0][0]
+            return start if energy < best.energy else best.position
+        return best.position
+
     @property
     def _plain(self) -> Coordinates:
         """Positions that are not scaled."""
@@ -442,7 +459,7 @@ class Identification(Problem):
         check_room("n_chains", n_chains, 8.0 * n_chains * self.dim * 3)  # normals, positions, and those inside
         rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
-        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
+        centre = np.zeros(self.dim) if is_scaled else self._centre()
         normals = rng.standard_normal((n_chains, self.dim))
         points = centre + (spread if is_scaled else 0.0) * normals
         if len(self.found) > 1:
@@ -653,8 +670,9 @@ def identify(
     analytic functions of a tuple of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC
     reflect draws; other samplers ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and
     HMC. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
-    progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
-    time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
+    progress: a line on stderr while a trajectory likelihood searches for start values, or the weak one for paths; None:
+    only on a terminal. time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far
+    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
     noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they
@@ -687,7 +705,9 @@ def identify(
     search_progress = SearchProgress(progress, time_limit)
     with doubts_told("identify", data):
         if isinstance(chosen, Trajectory):
-            prepared = chosen.prepare(data, model, search_progress)
+            prepared = chosen.prepare(data, model, search_progress, prior)
+        elif isinstance(chosen, Weak):
+            prepared = chosen.prepare(data, model, progress_of_paths(progress, time_limit))
         else:
             prepared = chosen.prepare(data, model)
         check_names("parameters", prepared.names)
@@ -723,8 +743,8 @@ def searched(
     posterior = posterior_of(draft, progress)
     words = symmetries_in_words(posterior, draft.found)
     doubts = [f"{words}. {ONE_SIDE}"] if words else []
-    doubts += doubts_of_fit(posterior, draft.found)
-    return begun_at_mode(replace(draft, symmetries=words)), doubts
+    doubts += doubt_of_no_mode(draft, n_searches) + doubts_of_fit(posterior, draft.found)
+    return replace(draft, symmetries=words), doubts
 
 
 ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
@@ -747,18 +767,12 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
     )  # fmt: skip
 
 
-MOST_ABOVE = 300.0  # nats of a start above a mode: exp(−300) is so small that no chain should begin there
-
-
-def begun_at_mode(draft: Identification) -> Identification:
-    """``draft`` with its start at the weightiest mode, where the start's energy is more than MOST_ABOVE above that."""
-    if not draft.found:
-        return draft
-    best = draft._modes_by_weight[0]
-    energy = target_of(draft, None).evaluate(draft.coordinates.positions(draft.usual_start())[None])[0][0]
-    if energy - best.energy <= MOST_ABOVE:
-        return draft
-    return replace(draft, prepared=draft.prepared._replace(start=draft.coordinates.parameters(best.position)))
+def doubt_of_no_mode(draft: Identification, n_searches: int) -> list[str]:
+    """In words, that no mode was found, of a problem without constraints: at these, no energy has a minimum inside."""
+    if draft.found or draft.constraints is not None:
+        return []
+    evaluate, start = target_of(draft, None).evaluate, draft.coordinates.positions(draft.usual_start())
+    return [no_mode_in_words(evaluate, start, draft.names, contains=None, n_searches=n_searches)]
 
 
 def with_checked_steps(
@@ -969,6 +983,8 @@ def spread_of(draft: Identification) -> Spread:
         return spread_of_modes(draft.found, coordinates, 2.0)
     if coordinates.is_scaled:
         return Spread(2.0)
+    if draft.found and draft._centre() is draft.found[0].position:
+        return spread_of_modes(draft.found, coordinates, 2.0)
     usual = draft.usual_start()
     spread = Spread(spread_about(draft, usual), coordinates.positions(usual)) if truth is None else truth.spread
     if draft.constraints is None or walls_of(draft).contains(np.array([spread.center]))[0]:
@@ -1044,11 +1060,24 @@ def unconstrained_coordinates(problem: Identification) -> Coordinates:
         return Coordinates(
             plain.log, problem.posterior.mean, np.asarray(np.linalg.cholesky(problem.posterior.covariance))
         )
-    start = plain.positions(problem.usual_start())
-    best = max(range(len(problem.found)), key=lambda k: problem.found[k].weight, default=0)
-    if best > 0:
-        start = problem.found[best].position
-    return Coordinates(plain.log, *laplace(target_of(replace(problem, coordinates=plain), None), start))
+    start, target = problem._centre(), target_of(replace(problem, coordinates=plain), None)
+    if not np.isfinite(target.evaluate(start[None])[0][0]):
+        raise ValueError(
+            f"mode must be given for {problem.name!r}, whose energy is infinite at its start, "
+            f"{values_in_words(problem.names, plain.parameters(start))}, and of which no mode is known: give mode and "
+            "root, or a System with usual parameters nearer to the data's"
+        )
+    found = laplace(target, start, names=problem.names)
+    if problem.found:
+        best = problem._modes_by_weight[0]
+        if best.is_of_start and found_elsewhere(best, found.position):
+            found = laplace(target, best.position, names=problem.names)
+    return Coordinates(plain.log, *found)
+
+
+def found_elsewhere(mode: Mode, position: Array) -> bool:
+    """Whether a search that began where the one to ``mode`` did ended at another minimum, SAME sds away or more."""
+    return bool(mode.distances(position[None])[0] > SAME)
 
 
 def coordinates_inside(problem: Identification, coordinates: Coordinates) -> Coordinates | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_choice, check_count, check_instance, check_number, is_a, shown
+from toolkit.errors import check_choice, check_count, check_instance, check_number, check_progress, is_a, shown
 from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
@@ -23,6 +23,7 @@ from ..identification import doubts_told
 from ..libraries import Library, polynomial
 from ..likelihoods.path_fit import StateOfPath
 from ..likelihoods.smoothing import smooth
+from ..likelihoods.start_search import TIME_LIMIT, progress_of_paths
 from ..likelihoods.trajectories import Trajectory
 from ..likelihoods.velocity import check_data
 from ..model import Model, all_free, in_latex, in_text, model_of
@@ -307,6 +308,7 @@ def discover(
     sweeps: int = 1000,
     seed: int = 0,
     progress: bool | None = None,
+    time_limit: float = TIME_LIMIT,
 ) -> Discovery:
     """Equations of ``series`` from many candidate terms: which are there, with what coefficients, and how sure that is.
 
@@ -315,7 +317,9 @@ def discover(
     None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak",
     "derivative", or one of these with options. level: of the intervals, within (0, 1). inclusion: prior probability of
     each term, within (0, 1); None: unknown and uniform, one for all terms of each degree, so that data in which few of
-    many quadratic terms are there ask for more evidence of another. sweeps, seed, progress: of ``sparse_posterior``.
+    many quadratic terms are there ask for more evidence of another. sweeps, seed, progress: of ``sparse_posterior``;
+    progress also of the search for paths, which has a line of its own. time_limit: seconds > 0 of the weak likelihood's
+    search; after it the equations are those found so far, with a warning, or TimeoutError says how far it has come.
     With "derivative" it is ``prepared = derivative().prepare(series, library)``, ``scales = natural_scales(series,
     library)`` and ``sparse_posterior(prepared, sparse_prior(prepared, scales), groups=term_degrees(library))``, with
     their laws. With "weak" the likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the
@@ -346,6 +350,8 @@ def discover(
     if inclusion is not None:
         inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
     sweeps = check_sweeps(sweeps)
+    check_progress(progress)
+    time_limit = check_number("time_limit", time_limit, above=0.0)
     chosen = likelihoods.of(likelihood)
     if isinstance(chosen, Trajectory):
         raise ValueError(
@@ -354,6 +360,8 @@ def discover(
     full = all_free(library)
     data = check_data(given, full)
     with doubts_told("discover", data):
-        fit = sparse_fit(chosen, data, full, Settings(inclusion, sweeps, seed, progress))
+        search = progress_of_paths(progress, time_limit)
+        with search.display():
+            fit = sparse_fit(chosen, data, full, Settings(inclusion, sweeps, seed, progress, search))
     ordered = tuple(fit.priors[name] for name in full.parameters)
     return Discovery(tuple(data), library, full, fit.sparse, ordered, fit.law, fit.path, fit.noise, level)

@@ -38,6 +38,7 @@ from ..likelihoods.pieces import (
     halvings_of,
 )
 from ..likelihoods.smoothing import smooth
+from ..likelihoods.start_search import SearchProgress
 from ..likelihoods.velocity import least_squares
 from ..likelihoods.weak_form import Weak, attempt, warn_of_fit, weak_problem
 from ..model import Model
@@ -80,13 +81,14 @@ class SparseFit(NamedTuple):
 class Settings(NamedTuple):
     """Of sparse posteriors: prior probability of a term or None, sweeps, seed, whether there is a bar.
 
-    None: unknown, one for the terms of each degree.
+    None: unknown, one for the terms of each degree. search: shows the search for paths, and ends it after its limit.
     """
 
     inclusion: float | None = None
     sweeps: int = 1000
     seed: int = 0
     progress: bool | None = None
+    search: SearchProgress | None = None
 
     def posterior(self, law: Law, scales: Array, model: Model) -> tuple[Sparse, dict[str, Prior]]:
         """The sparse posterior of a likelihood and its priors."""
@@ -130,7 +132,7 @@ def sparse_weak_fit(
     Where short pieces of the data do not agree with what it settles on, that is a local maximum: it starts again from
     the fit of short pieces, and takes what is more probable. last_time: at which the first series ends.
     """
-    problem = weak_problem(likelihood, data, model, SLAB * scales)
+    problem = weak_problem(likelihood, data, model, SLAB * scales)._replace(progress=settings.search)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
     found = settled(attempt(likelihood, data, problem), data, problem, scales, quick, likelihood.pieces)
     if likelihood.pieces is None and not (found.is_quadratic and agreement(found, data, problem) >= UNLIKELY):
@@ -186,8 +188,14 @@ def settled(
     fit, is_quadratic = start
     law = Law(model.parameters, fit.quadratic)
     sparse, priors = settings.posterior(law, scales, model)
-    for _ in range(MAX_ROUNDS):
-        near = fit_near(fit, data, problem, sparse, n_pieces)
+    for number in range(1, MAX_ROUNDS + 1):
+        problem.begin_stage(f"round {number} of the sparse posterior, of at most {MAX_ROUNDS}")
+        try:
+            near = fit_near(fit, data, problem, sparse, n_pieces)
+        except TimeoutError as error:
+            warnings.warn(f"discover: {error}. The equations are those of the round before", stacklevel=5)
+            is_quadratic = False
+            break
         if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
             is_quadratic = False
             break
@@ -232,7 +240,7 @@ def from_short_pieces(
     try:
         start = attempt(replace(likelihood, pieces=SHORT_PIECES), data, problem)
         other = settled(start, data, problem, scales, settings, None)
-    except ValueError:  # no path is found from there
+    except (ValueError, TimeoutError):  # no path is found from there
         return found
     return other if other.schwarz < found.schwarz else found
 
@@ -255,6 +263,7 @@ def fit_near(
     pieces = first_pieces(whole, model, centre) if n_pieces is None else equal_pieces(whole, n_pieces)
     best: Candidate | None = None
     while True:
+        problem.tell(np.inf)
         paths = pieces.paths(whole, substeps)
         found = fit_at(paths, problem, centre, fit.noise, n_present)
         if isinstance(found, FitAt):

@@ -14,9 +14,12 @@ from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
+from ..modes.guess_fit import Guesses
+from ..modes.step_check import settled_with_short_steps
+from ..solvers.implicit import IMPLICIT_ORDERS
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import WITH_KERNEL, Experiment, Measured, link_with_kernel
-from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
+from .start_search import SearchProgress, StartSearch, TrajectorySettings, is_finite, minimised
 from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
 
@@ -118,6 +121,21 @@ class JointEnergy(HoldsFunctions):
     def measured(self) -> tuple[Measured, ...]:
         """What the values are, experiment by experiment."""
         return tuple(measured for part in self.parts for measured in part.energy.measured())
+
+    @property
+    def scale_rows(self) -> Integers | None:
+        """The row of θ with the standard deviation of each value (values,), −1 where known; None: no residuals."""
+        every = [(part, part.energy.scale_rows) for part in self.parts]
+        found = [np.where(own >= 0, part.rows[own], -1) for part, own in every if own is not None]
+        return np.concatenate(found) if len(found) == len(every) else None
+
+    def residuals(self, theta: Array) -> Array:
+        """Residuals (n, values) in standard deviations at ``theta`` (n, q), nan where there is no solution."""
+        every = [
+            energy.residuals(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
+            for energy, rows, known in self.parts
+        ]
+        return np.concatenate(every, axis=1)
 
     def log_densities(self, theta: Array) -> Array:
         """Log densities (n, values), with all constants, at ``theta`` (n, q), experiment by experiment."""
@@ -252,35 +270,88 @@ class JointSearch:
         self.labels = labels_of(data)
         self.known = self._known_values()
         self._check_own()
+        self.searches = self._searches()
 
     def run(self) -> tuple[JointEnergy, Array]:
-        """The joint energy, and the θ (q,) of lowest energy that was found."""
-        energies, thetas, limits = [], [], []
-        self.limit = 0.0  # the highest of an experiment
+        """The joint energy, and the θ (q,) of lowest energy that was found.
+
+        An experiment whose own search fails has the others' parameters; it fails for all where every search does.
+        """
+        energies, thetas, failures = [], [], []
+        n = self.equations.system.n_parameters
+        for e, search in enumerate(self.searches):
+            self.progress.begin_experiment(self._what(e))
+            try:
+                energy, theta = search.run()
+            except ValueError as error:
+                failures.append(self._labelled(e, error))
+                energy, theta = search.stand_in()
+                is_own = np.isin(self.equations.system.parameters, self.settings.own)
+                theta[:n] = np.where(is_own, theta[:n], np.nan)
+            energies.append(energy)
+            thetas.append(theta)
+        if len(failures) == len(thetas):
+            raise failures[0]
+        joint, rows, floor = self._joined(energies, thetas)
+        self.progress.begin_experiment("")
+        self.progress.begin_stage("all experiments together")
+        return joint, self._lowest(joint, self._candidates(rows, thetas), floor)
+
+    def guesses(self) -> Guesses:
+        """The usual parameters in all experiments with the system's start, and with starts at the data."""
+        self.progress.begin_stage("the fit from the usual parameters")
+        each = [search.guesses() for search in self.searches]
+        if not all(guesses.thetas for guesses in each):
+            return Guesses(None, [], np.zeros(0))
+        several = len({len(guesses.thetas) for guesses in each}) == 1
+        joint, rows, floor = self._joined([guesses.energy for guesses in each], [guesses.thetas[0] for guesses in each])
+        chosen = zip(*[guesses.thetas for guesses in each], strict=True) if several else [[g.thetas[-1] for g in each]]
+        return Guesses(joint, [self._candidates(rows, list(thetas))[0] for thetas in chosen], floor)
+
+    def settled(self, guesses: Guesses, theta: Array) -> tuple[JointEnergy, Array]:
+        """The energy with steps that suit θ, where these are explicit and none is given, and θ at its minimum."""
+        if self.settings.step is not None or self.settings.method in IMPLICIT_ORDERS:
+            return guesses.energy, theta
+
+        def minimise(energy: JointEnergy, theta: Array, n_iterations: int) -> tuple[Array, float]:
+            return minimised(energy, theta, guesses.floor, n_iterations=n_iterations, progress=self.progress)
+
+        return settled_with_short_steps(guesses.energy, theta, minimise)
+
+    def _searches(self) -> list[StartSearch]:
+        """The search for each experiment alone."""
+        searches = []
+        kind = search_class(self.settings.method, self.settings.step)
         is_dosed = any(has_doses(series) for series in self.data)  # one kernel serves all
         for e, (series, values) in enumerate(zip(self.data, self.values, strict=True)):
-            what = f"experiment {series.name!r} ({e})" if len(self.data) > 1 else ""
-            self.progress.begin_experiment(what)
+            self.progress.begin_experiment(self._what(e))
             try:
-                kind = search_class(self.settings.method, self.settings.step)
                 search = kind(
                     self.settings, self.equations, series, values, self.progress, self.known[e], is_dosed=is_dosed
                 )
-                energy, theta = search.run()
             except ValueError as error:
-                raise (ValueError(f"{what}: {error}") if what else error) from error
-            energies.append(energy)
-            self.limit = max(self.limit, search.limit)
-            thetas.append(theta)
-            limits.append(search.lower_limits(theta.size))
-        rows = rows_of_experiments(energies, self.labels, self.equations, self.settings.own, self.known)
-        joint = joint_energy(energies, rows, self.known)
+                raise self._labelled(e, error) from error
+            searches.append(search)
         self.progress.begin_experiment("")
-        self.progress.begin_stage("all experiments together")
+        return searches
+
+    def _what(self, e: int) -> str:
+        """What an experiment is called, where there are several."""
+        return f"experiment {self.data[e].name!r} ({e})" if len(self.data) > 1 else ""
+
+    def _labelled(self, e: int, error: ValueError) -> ValueError:
+        """``error`` with the experiment's name before it."""
+        return ValueError(f"{self._what(e)}: {error}") if self._what(e) else error
+
+    def _joined(
+        self, energies: Sequence[TrajectoryEnergy], thetas: Sequence[Array]
+    ) -> tuple[JointEnergy, ParameterRows, Array]:
+        """The joint energy, which parameters are shared, and soft lower limits (q,) of θ."""
+        rows = rows_of_experiments(energies, self.labels, self.equations, self.settings.own, self.known)
         floor = np.zeros(len(rows.names))
-        for row, limit in zip(rows.of, limits, strict=True):
-            np.maximum.at(floor, row[row >= 0], limit[row >= 0])
-        return joint, self._lowest(joint, self._candidates(rows, thetas), floor)
+        for row, search, theta in zip(rows.of, self.searches, thetas, strict=True):
+            np.maximum.at(floor, row[row >= 0], search.lower_limits(theta.size)[row >= 0])
+        return joint_energy(energies, rows, self.known), rows, floor
 
     def _candidates(self, rows: ParameterRows, thetas: Sequence[Array]) -> list[Array]:
         """θ (q,) with what is shared from the experiments' medians and means, from each, or at its usual value.
@@ -296,10 +367,13 @@ class JointSearch:
             free = row[:n] >= 0
             is_parameter[row[:n][free]] = True
             usual[row[:n][free]] = self.equations.system.usual[free]
+        unknown = np.isnan(found).all(axis=0)  # where the searches of all that have it failed
+        found[:, unknown] = usual[unknown]
+        n_having = np.bincount(np.concatenate([row[row >= 0] for row in rows.of]), minlength=q)
         squares = np.sqrt(np.nanmean(found**2, axis=0))
         median, mean = np.nanmedian(found, axis=0), np.nanmean(found, axis=0)
-        shared = is_parameter & ((~np.isnan(found)).sum(axis=0) > 1)
-        base = np.where(is_parameter | ((~np.isnan(found)).sum(axis=0) == 1), median, squares)
+        shared = is_parameter & (n_having > 1)
+        base = np.where(is_parameter | (n_having == 1), median, squares)
         every = [median, mean, *np.where(np.isnan(found), median, found), usual]
         return [np.where(shared, one, base) for one in every]
 
@@ -309,7 +383,7 @@ class JointSearch:
         if not finite:
             raise ValueError(
                 "data must be near solutions with what the experiments share, but none of the parameters found for "
-                f"one experiment has solutions within ±{self.limit:g} for all: name more parameters in own, "
+                f"one experiment has solutions within ±{max(search.limit for search in self.searches):g} for all: name more parameters in own, "
                 "or take more segments, or a higher limit"
             )
         values = energy.evaluate(np.array(finite))[0]

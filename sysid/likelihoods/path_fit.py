@@ -11,6 +11,7 @@ from ..data.series import Series, with_inputs
 from ..libraries import Library
 from ..model import Model
 from .conditions import Grid, defects, grid_of, integrals, solve_path_step
+from .start_search import SearchProgress
 from .term_derivatives import term_jacobian
 from .velocity import least_squares
 
@@ -58,13 +59,25 @@ class WeakProblem(NamedTuple):
     """What is fitted: a model, the noise (dim,) where it is known, and the precision (q,) of a normal prior about 0.
 
     A prior keeps coefficients finite of which data leave a combination open; precision 0 is a flat one. max_departure:
-    of −log likelihood from its quadratic, of the draws' expected energy q/2, at three of four draws.
+    of −log likelihood from its quadratic, of the draws' expected energy q/2, at three of four draws. progress: counts
+    the steps, and raises TimeoutError after its limit; None: there is no limit.
     """
 
     model: Model
     known_noise: Array | None
     prior_precision: Array
     max_departure: float
+    progress: SearchProgress | None = None
+
+    def tell(self, merit: float) -> None:
+        """Count a step to ``merit``. Raises TimeoutError where the time is up."""
+        if self.progress is not None:
+            self.progress.count(np.array([merit]))
+
+    def begin_stage(self, stage: str) -> None:
+        """Begin a stage of the search, in words."""
+        if self.progress is not None:
+            self.progress.begin_stage(stage)
 
     def penalty(self, parameters: Array) -> float:
         """−log prior up to a constant."""
@@ -230,6 +243,7 @@ def gauss_newton(guess: Guess, problem: WeakProblem, iterations: int) -> WeakFit
                 trial_paths = corrected
                 break
             fraction *= 0.5
+        problem.tell(trial_merit)
         paths, parameters, noise_before = trial_paths, parameters + fraction * change, noise
         if problem.known_noise is None:
             freedom = (problem.freedom(precision) + len(paths) * len(noise)) / len(noise)

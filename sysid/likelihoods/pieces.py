@@ -216,6 +216,7 @@ def candidate_from(guess: Guess, problem: WeakProblem, iterations: int, limit: f
 
 def compared(fit: WeakFit, problem: WeakProblem) -> Candidate:
     """A fit beside its quadratic, at draws from it."""
+    problem.tell(fit.lowest)
     offsets = gaussian_offsets(fit.precision + np.diag(problem.prior_precision))
     steps = (path_step(t, problem.model, fit.parameters, fit.noise) for t in fit.paths)
     return Candidate(fit, departures(fit, steps, problem.model, offsets))

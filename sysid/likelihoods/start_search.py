@@ -17,8 +17,9 @@ from toolkit._compiler import is_watched
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
+from ..modes.guess_fit import Guesses
 from ..modes.laplace import descend
-from ..modes.step_check import searched_with_short_steps
+from ..modes.step_check import searched_with_short_steps, settled_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
 from ..solvers.step_length import MAX_STEPS
@@ -35,10 +36,20 @@ TIME_LIMIT = 600.0  # s
 class SearchProgress:
     """Evaluations of a search, and the seconds since the first ended.
 
-    enabled: a line on stderr; None: only on a terminal. time_limit: seconds, > 0.
+    enabled: a line on stderr; None: only on a terminal. time_limit: seconds, > 0. what: is searched for. advice: what
+    to give where the time is up.
     """
 
-    def __init__(self, enabled: bool | None = False, time_limit: float = TIME_LIMIT) -> None:
+    def __init__(
+        self,
+        enabled: bool | None = False,
+        time_limit: float = TIME_LIMIT,
+        *,
+        what: str = "start values",
+        advice: str = "a larger time_limit, or a System with usual parameters nearer to the data's, or a longer step, "
+        "segments, or fewer data",
+    ) -> None:
+        self._what, self._advice = what, advice
         self._enabled = enabled is True or (enabled is None and is_watched())
         self._time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
@@ -51,7 +62,7 @@ class SearchProgress:
         if self._enabled:
             from tqdm import tqdm
 
-            self._bar = tqdm(desc="start values", unit=" evaluations", leave=False)
+            self._bar = tqdm(desc=self._what, unit=" evaluations", leave=False)
         try:
             yield
         finally:
@@ -66,7 +77,7 @@ class SearchProgress:
         """Begin a stage of the search, in words; its lowest energy is not comparable with that of another."""
         self._stage, self._lowest = self._experiment + stage, math.inf
         if self._bar is not None:
-            self._bar.set_description_str(f"start values, {self._stage}")
+            self._bar.set_description_str(f"{self._what}, {self._stage}")
 
     def count(self, energies: Array) -> None:
         """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
@@ -81,10 +92,15 @@ class SearchProgress:
         if now - self._start_time > self._time_limit:
             found = f"the lowest energy is {self._lowest:.6g}" if self._lowest < math.inf else "no energy is finite yet"
             raise TimeoutError(
-                f"the search for start values has not ended within time_limit = {self._time_limit:g} s, after "
-                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give a larger time_limit, "
-                "or a System with usual parameters nearer to the data's, or a longer step, segments, or fewer data"
+                f"the search for {self._what} has not ended within time_limit = {self._time_limit:g} s, after "
+                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give {self._advice}"
             )
+
+
+def progress_of_paths(enabled: bool | None, time_limit: float) -> SearchProgress:
+    """The progress of a search by the weak likelihood."""
+    advice = "a larger time_limit, fewer terms, or fewer data"
+    return SearchProgress(enabled, time_limit, what="coefficients and paths", advice=advice)
 
 
 N_SUBINTERVALS = 4  # of each interval between data, for its integral by Simpson's rule
@@ -299,6 +315,7 @@ class StartSearch:
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
+        self.inputs = data.inputs
         self.values = np.full((len(self.times), values.shape[1]), np.nan)
         self.values[self.is_of_data] = values
         if settings.start == "fixed":
@@ -354,6 +371,44 @@ class StartSearch:
                 )
             parameters = theta[: self.system.n_parameters]
         return energy_function, theta
+
+    def stand_in(self) -> tuple[TrajectoryEnergy, Array]:
+        """The energy asked for, and the usual parameters with starts at the data, where no search ends."""
+        energy_function, _ = self._energy_of_segments(self.settings.segments, self.settings.gap)
+        return energy_function, self._usual_thetas()[-1]
+
+    def guesses(self) -> Guesses:
+        """The usual parameters with the system's start, and with smoothed data as the start of measured states.
+
+        Only one of them is tried where all states are measured: that of lower energy.
+        """
+        self.progress.begin_stage("the fit from the usual parameters")
+        energy_function, _ = self._energy_of_segments(self.settings.segments, self.settings.gap)
+        thetas = [theta for theta in self._usual_thetas() if is_finite(energy_function, theta)]
+        if self.observed[: self.system.dim].all() and len(thetas) > 1:
+            thetas = [min(thetas, key=lambda theta: energy_function.evaluate(theta)[0][0])]
+        floor = self.lower_limits(thetas[0].size) if thetas else np.zeros(0)
+        return Guesses(energy_function, thetas, floor)
+
+    def settled(self, guesses: Guesses, theta: Array) -> tuple[TrajectoryEnergy, Array]:
+        """The energy with steps that suit θ, where no step is given, and θ at its minimum."""
+        if self.settings.step is not None:
+            return guesses.energy, theta
+        return settled_with_short_steps(guesses.energy, theta, self._minimised)
+
+    def _usual_thetas(self) -> list[Array]:
+        """θ (q,) of the usual parameters: from the system's start, and for one segment from the data where measured.
+
+        Further segments begin on the solution from the system's start.
+        """
+        noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * self._noise_floor())[self.observed]
+        scales = self._guessed_scales(noise) if self.settings.free_scale else np.zeros(0)
+        rows, dim = self._first_rows(self.settings.segments), self.system.dim
+        starts = [self._usual_path(self.inputs)[rows]] if len(rows) > 1 else [self.system.start[None]]
+        if len(rows) == 1 and self.initial is None:
+            starts.append(np.where(self.observed[:dim], self.states[0], self.system.start)[None])
+        usual = self._with_known(self.system.usual)
+        return [np.concatenate([usual, path[int(self.initial is not None) :].ravel(), scales]) for path in starts]
 
     def _minimised(self, energy_function: TrajectoryEnergy, theta: Array, n_iterations: int) -> tuple[Array, float]:
         """θ of lower energy, and that energy; parameters that are known stay."""

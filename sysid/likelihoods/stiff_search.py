@@ -7,6 +7,7 @@ solution at the parameters found so far.
 import numpy as np
 
 from ..arrays import Array, Integers
+from ..modes.guess_fit import Guesses
 from ..modes.laplace import curvature_at, in_batches
 from ..solvers.implicit import IMPLICIT_ORDERS
 from .error_laws import ErrorModel
@@ -59,6 +60,24 @@ class StiffStartSearch(StartSearch):
                 "limit"
             )
         return energy_function, theta
+
+    def stand_in(self) -> tuple[TrajectoryEnergy, Array]:
+        """The energy of all data on a grid for the usual parameters, and θ with these and starts at the data."""
+        self.n_rows, theta = len(self.times), self._usual_thetas()[-1]
+        return self._energy_at(theta), theta
+
+    def guesses(self) -> Guesses:
+        """The usual parameters with starts at the data where states are measured, on a grid for these."""
+        self.progress.begin_stage("the fit from the usual parameters")
+        energy_function, theta = self.stand_in()
+        thetas = [theta] if is_finite(energy_function, theta) else []
+        return Guesses(energy_function, thetas, self.lower_limits(theta.size))
+
+    def settled(self, guesses: Guesses, theta: Array) -> tuple[TrajectoryEnergy, Array]:
+        """θ fitted on grids of its own, and the energy on the last and finest of them."""
+        self.n_rows = len(self.times)
+        theta = self._fit(theta)
+        return self._settled(self._energy_at(theta), theta)
 
     def _converged_step(self) -> float:
         """Nothing is chosen before the search: grids belong to parameters."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from ..data.labels import check_labels
 from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
+from ..modes.guess_fit import Search, lowest_start
+from ..priors import check_priors
 from ..solvers.implicit import STEP_METHODS
 from ..systems.inputs import NO_INPUTS
 from ..systems.system import System, check_names
@@ -33,17 +36,22 @@ class Trajectory(TrajectorySettings):
     """What ``trajectory`` makes: how states become data."""
 
     def prepare(
-        self, data: Series | Sequence[Series], model: System | Library | Model, progress: SearchProgress | None = None
+        self,
+        data: Series | Sequence[Series],
+        model: System | Library | Model,
+        progress: SearchProgress | None = None,
+        prior: Any = None,
     ) -> Prepared:
         """The energy of ``data``, a Series or several, under solutions of ``model``, with a start found from the data.
 
-        progress: of the search for the start; None: nothing is shown, and it ends after ten minutes.
+        progress: of the search for the start; None: nothing is shown, and it ends after ten minutes. prior: as
+        ``identify`` takes it, for the choice of the start alone; the energy has none.
 
         θ: parameters, then free initial states, "x(0)" of the first segment, "x(1)" of the next, then free standard
         deviations "sd(x)". Raises TypeError or ValueError naming what does not fit, TimeoutError where the search
         takes too long.
         """
-        energy, theta = self.energy_and_start(data, model, progress)
+        energy, theta = self.energy_and_start(data, model, progress, prior)
         prepared = Prepared(
             energy.names, energy.kernel, energy.numbers, energy.work_rows, energy.positive, theta,
             observation=self.observation, values=energy,
@@ -53,7 +61,11 @@ class Trajectory(TrajectorySettings):
         return prepared._replace(initial=energy.initial)
 
     def energy_and_start(
-        self, data: Series | Sequence[Series], model: System | Library | Model, progress: SearchProgress | None = None
+        self,
+        data: Series | Sequence[Series],
+        model: System | Library | Model,
+        progress: SearchProgress | None = None,
+        prior: Any = None,
     ) -> tuple[TrajectoryEnergy | JointEnergy, Array]:
         """The energy, and a θ (q,) near its minimum."""
         given = list(data) if isinstance(data, list | tuple) else [data]
@@ -72,11 +84,13 @@ class Trajectory(TrajectorySettings):
             progress = SearchProgress()
         check_instance("progress", progress, SearchProgress)
         with progress.display():
+            search: Search
             if len(series) > 1 or self.own or self.known:
-                return JointSearch(self, equations, series, values, progress).run()
-            kind = search_class(self.method, self.step)
-            search = kind(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0]))
-            return search.run()
+                search = JointSearch(self, equations, series, values, progress)
+            else:
+                kind = search_class(self.method, self.step)
+                search = kind(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0]))
+            return lowest_start(search, partial(check_priors, prior), progress.count)
 
     def _checked_values(self, label: str, data: Series, quantities: tuple[str, ...]) -> Array:
         """The data (n, quantities) in their order. Raises ValueError that names ``label``."""

@@ -744,6 +744,36 @@ class TrajectoryEnergy(HoldsFunctions):
         long = too_long(rhs, self.method, Steps(times, lengths, states.reshape(-1, self.dim), p), spread)
         return np.asarray(long.reshape(len(theta), -1).any(axis=1))
 
+    @property
+    def scale_rows(self) -> Integers | None:
+        """The row of θ with the standard deviation of each value (values,), −1 where known.
+
+        None where the errors are not normal about one solution's states, so that there are no residuals.
+        """
+        table, at = self._table(), places_of(self.layout.shape)
+        _, columns = self._data_of(table)
+        is_of_functions = bool((columns >= self.dim).any())
+        if self.layout.law != NORMAL or is_of_functions or table[:, STARTS].sum() > 1.0:
+            return None
+        return self.numbers[at.free_row + columns].astype(np.int64)
+
+    def residuals(self, theta: Array) -> Array:
+        """Residuals (n, values) in standard deviations at ``theta`` (n, q), nan where there is no solution.
+
+        Only where ``scale_rows`` is not None.
+        """
+        table, at = self._table(), places_of(self.layout.shape)
+        rows, columns = self._data_of(table)
+        places, data = self._paths_of_rows(table)[rows] + columns, table[rows, N_ROW + 2 * columns + 1]
+        parts = []
+        for k in range(0, len(theta), LANES):
+            energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta[k : k + LANES])
+            with np.errstate(all="ignore"):  # where there is no solution
+                states = np.log(work[places]) if self.numbers[LOGARITHMIC] else work[places]
+            found = (states - data[:, None]) * work[at.inverse + columns]
+            parts.append(np.where(np.isfinite(energy), found, np.nan).T)
+        return np.concatenate(parts)
+
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
         table = self._table()

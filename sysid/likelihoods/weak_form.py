@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ from .path_fit import (
 )
 from .pieces import MAX_DEPARTURE, ROUGH_DEPARTURE, equal_pieces, first_pieces, fit_in_pieces
 from .smoothing import smooth
+from .start_search import SearchProgress
 from .term_derivatives import check_term_derivatives
 from .velocity import check_data, least_squares
 
@@ -84,12 +86,15 @@ class Weak:
     iterations: int
     pieces: int | None
 
-    def prepare(self, data: Any, model: Any) -> Prepared:
-        """The Gaussian likelihood of the coefficients of ``model``, a System, Library or Model, at ``data``."""
+    def prepare(self, data: Any, model: Any, progress: SearchProgress | None = None) -> Prepared:
+        """The Gaussian likelihood of the coefficients of ``model``, a System, Library or Model, at ``data``.
+
+        progress: shows the search, and raises TimeoutError after its limit; None: it is not shown, and has no limit.
+        """
         given = check_data(data, as_model(model), model)
         model = as_model(model)
         parts = [parts_of(series) for series in given]
-        fit = self._fit([part for each in parts for part in each], model, stacklevel=2)
+        fit = self._fit([part for each in parts for part in each], model, progress, stacklevel=2)
         quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
         numbers = quadratic_numbers(mean, precision, lowest)
         return Prepared(
@@ -97,19 +102,20 @@ class Weak:
             first_states=tuple(state_of_path(fit, model, k, 0) for k in first_paths(fit, parts)),
         )  # fmt: skip
 
-    def fit(self, data: list[Series], model: Model) -> WeakFit:
+    def fit(self, data: list[Series], model: Model, progress: SearchProgress | None = None) -> WeakFit:
         """The most likely coefficients and paths, with steps between samples halved until they change no more.
 
         Series are cut at their gaps.
         """
         check_instance("model", model, Model)
         parts = [part for series in check_data(data, model) for part in parts_of(series)]
-        return self._fit(parts, model, stacklevel=3)
+        return self._fit(parts, model, progress, stacklevel=3)
 
-    def _fit(self, data: list[Series], model: Model, *, stacklevel: int) -> WeakFit:
+    def _fit(self, data: list[Series], model: Model, progress: SearchProgress | None, *, stacklevel: int) -> WeakFit:
         """The fit of series without gaps. stacklevel: of warnings, 1 for what calls this."""
-        problem = weak_problem(self, data, model)
-        fit, is_quadratic = attempt(self, data, problem)
+        problem = weak_problem(self, data, model)._replace(progress=progress)
+        with nullcontext() if progress is None else progress.display():
+            fit, is_quadratic = attempt(self, data, problem)
         warn_of_fit(fit, data, problem, is_quadratic, stacklevel=stacklevel + 1)
         return fit
 
@@ -154,9 +160,12 @@ def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple
         with_times(series, knots_of(series.inputs or NO_INPUTS, names)) if names else series
         for series, names in zip(data, held, strict=True)
     ]
+    problem.begin_stage("the smoothed paths")
+    problem.tell(np.inf)
     with causes_named(data):
         guess = initial_guess(data, problem, substeps)
         whole, parameters, _ = guess
+        problem.begin_stage("the fit of all terms")
         if likelihood.pieces is None:
             first = first_pieces(whole, model, parameters)
             fit, is_quadratic = fit_in_pieces(guess, first, problem, likelihood.iterations, substeps)
@@ -168,6 +177,7 @@ def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple
             substeps *= 2
             if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
                 break
+            problem.begin_stage(f"the fit with {substeps} steps between samples")
             refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
             coarse, finer = fit, (refined, fit.parameters, fit.noise)
             fit = gauss_newton(finer, problem, likelihood.iterations).check(likelihood.iterations)

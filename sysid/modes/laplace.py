@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,11 +126,19 @@ def descend(
     return position, float(lowest), curvature if final is None else final
 
 
-def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_iterations: int = 100) -> Laplace:
+def laplace(
+    target: Target,
+    start: Any,
+    *,
+    contains: Contains | None = None,
+    n_iterations: int = 100,
+    names: Sequence[str] | None = None,
+) -> Laplace:
     """The mode of ``target`` (q,) reached from ``start`` (q,), and the Cholesky root of its inverse Hessian there.
 
-    contains: function of points (n, q) to whether each is allowed; None: all are. The Hessian is from central
-    differences of the exact gradient. Law: exact for a Gaussian; else the curvature of U at the mode.
+    contains: function of points (n, q) to whether each is allowed; None: all are. names: of the coordinates, for the
+    warning; None: their numbers. The Hessian is from central differences of the exact gradient. Law: exact for a
+    Gaussian; else the curvature of U at the mode.
     Warns where curvatures at the mode are not positive, or not above rounding; their absolute values are then used,
     at least 1e-9 of the diagonal's. Raises ValueError where U is not finite at ``start``, or ``contains`` forbids it.
     """
@@ -149,10 +157,11 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
         raise ValueError(f"target {target.name!r} must be finite around its mode, but is not around {position}")
     flat = np.flatnonzero(curvature.values < MIN_CURVATURE)
     if flat.size:
-        worst = np.argmax(np.abs(curvature.vectors[:, flat[0]]))
+        worst = int(np.argmax(np.abs(curvature.vectors[:, flat[0]])))
+        which = f"coordinate {worst}" if names is None else names[worst]
         warnings.warn(
             f"the energy of {target.name!r} has {flat.size} of {target.dim} directions without positive curvature at "
-            f"its mode, the lowest {curvature.values[0]:.1e} of the diagonal's, mostly along coordinate {worst}: data "
+            f"its mode, the lowest {curvature.values[0]:.1e} of the diagonal's, mostly along {which}: data "
             "and priors leave it open there, and scaled coordinates are a guess",
             stacklevel=2,
         )

@@ -23,12 +23,16 @@ LEAST_WEIGHT = 1e-3  # of a mode that is kept
 
 
 class Mode(NamedTuple):
-    """A mode: its position (q,), energy, the root (q, q) of its Laplace covariance, and its probability."""
+    """A mode: its position (q,), energy, the root (q, q) of its Laplace covariance, and its probability.
+
+    is_of_start: whether the search from the start ended at it.
+    """
 
     position: Array
     energy: float
     root: Array
     weight: float
+    is_of_start: bool = False
 
     @property
     def sd(self) -> Array:
@@ -76,11 +80,14 @@ def search_modes(
 
     found: list[Mode] = []
     try:
-        starts = [first]
+        mode = mode_from(counted, first, contains)
+        if mode is not None:
+            found.append(mode._replace(is_of_start=True))
+        starts: Array = places[:0]
         if n_searches:
             energies = in_batches(counted)(places)[0]
             inside = np.isfinite(energies) & (True if contains is None else contains(places))
-            starts += list(local_minima(places[inside], energies[inside])[:n_searches])
+            starts = local_minima(places[inside], energies[inside])[:n_searches]
         for start in starts:
             mode = mode_from(counted, start, contains)
             if mode is not None and all(is_another(mode, known) for known in found):

@@ -5,7 +5,7 @@ is not monotone, a fast rate gives the same solution as a slow one, and the post
 not have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -127,4 +127,20 @@ def searched_with_short_steps(search: Search) -> tuple[Any, Array]:
                 theta = moved[0]
         else:
             energy, theta = finer, moved[0]
+    return energy, theta
+
+
+def settled_with_short_steps(
+    energy: Any, theta: Array, minimise: Callable[[Any, Array, int], tuple[Array, float]]
+) -> tuple[Any, Array]:
+    """The energy with steps so short that half of them changes it by less than SAME_ENERGY, and a minimum near ``theta``.
+
+    Raises ValueError that names the solver to take where no such steps are found.
+    """
+    for _ in range(MAX_ROUNDS):
+        factor = factor_where_same(energy, theta)
+        if factor == 1:
+            break
+        energy = energy.with_steps(factor)
+        theta, _ = minimise(energy, theta, N_ITERATIONS)
     return energy, theta
