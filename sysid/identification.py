@@ -36,6 +36,7 @@ from .arrays import Array, Bools, Integers
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
+from .data.residuals import ResidualCheck, residual_check
 from .data.series import Series
 from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
@@ -48,6 +49,7 @@ from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
+from .modes.fit_residuals import residuals_at
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
@@ -485,7 +487,8 @@ class Identification(Problem):
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
         Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another, and
         where R-hat of a parameter is above 1.01, or above the value that so few independent draws may have. Also warns
-        where steps half as long give another posterior (``solver_check``).
+        where steps half as long give another posterior (``solver_check``), and of what ``residual_check`` finds: errors
+        that are correlated in time, equations that lack something, outliers.
         Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
@@ -495,9 +498,35 @@ class Identification(Problem):
         if not doubts:
             mixing = doubt_of_mixing(self.names, self.parameters(run), shares)
             doubts = [mixing] if mixing else []
-        for doubt in doubts + self._doubts_of_steps(run):
+        for doubt in doubts + self._doubts_of_steps(run) + self._doubts_of_residuals():
             warnings.warn(f"estimates: {doubt}", stacklevel=2)
         return found
+
+    @cached_property
+    def residual_check(self) -> ResidualCheck | None:
+        """The test of the residuals at the best mode: whether they are correlated in time, and outliers.
+
+        Returns
+        -------
+        ResidualCheck or None
+            Correlations, probabilities and outliers, with ``doubts()`` in words; None for ``derivative`` and for
+            likelihoods of users, which have no residuals of states. Each test warns of 1 in 1,000 right fits.
+
+        Notes
+        -----
+        Of a trajectory likelihood the residuals are about the weightiest mode that ``identify`` found, or else about
+        its start; of ``weak`` about the most likely path.
+        """
+        values = self.prepared.values
+        if not hasattr(values, "normal_scores"):
+            return self.prepared.residual_check
+        plain, modes = self._plain, self._modes_by_weight
+        position = modes[0].position if modes else plain.positions(self.usual_start())
+        sds = modes[0].sd if modes else 1e-3 * np.maximum(np.abs(position), 1.0)
+        moves = np.array([not name.startswith(("sd(", "dispersion(")) for name in self.names])
+        parts = residuals_at(values, series_of(self), plain.parameters, position, sds, moves)
+        states = tuple(dict.fromkeys(name for one in values.measured() for name in one.quantities))
+        return residual_check(states, parts)
 
     def _doubts_of_modes(self, run: Run) -> list[str]:
         """What is wrong with how the chains of a run share the modes, in words; each replica of the target is one."""
@@ -579,6 +608,10 @@ class Identification(Problem):
             return []
         check = self.solver_check(run)
         return [] if check.is_fine else [words_of(check)]
+
+    def _doubts_of_residuals(self) -> list[str]:
+        """What the residuals contradict, in words."""
+        return [] if self.residual_check is None else self.residual_check.doubts()
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""

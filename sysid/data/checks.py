@@ -10,8 +10,10 @@ from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
 from .gaps import cut_text, gaps_of
+from .isolated_values import isolated_values
 from .labels import check_labels
-from .series import Series, check_series, in_order
+from .residuals import in_brief
+from .series import Series, check_series, has_doses, in_order
 
 MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
 GAP_FACTOR = 20.0  # times the median step
@@ -25,6 +27,8 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
     They tell of states that are constant, equal to another, or mostly missing; of values that repeat or change by
     less than rounding from row to row (times too close); of neighbours that are no more alike than any two values
     (times too far apart, or noise alone); of gaps, and of times so far from 0 that their steps are lost to rounding.
+    They name single values that fit neither the one before nor the one after, as typing errors and glitches do, in
+    series without doses.
     system: then also whether speeds between rows are those of the system with ``parameters`` (None: the usual ones)
     but for one factor, which is what a wrong unit of time does. parameters: (n_parameters,).
     Law: 100 or more independent values are told as such in all but 1e-3 of series.
@@ -38,6 +42,7 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
         for e in range(d):
             if np.array_equal(series.values[:, d], series.values[:, e], equal_nan=True):
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
+    found += outlier_warnings(series)
     if system is not None:
         check_instance("system", system, System)
         try:
@@ -111,6 +116,23 @@ def state_warnings(state: str, times: Array, values: Array) -> list[str]:
             "in another unit, or noise alone"
         )
     return found
+
+
+def outlier_warnings(series: Series) -> list[str]:
+    """A warning that names the values that fit neither the one before nor the one after."""
+    if has_doses(series):  # at which states jump
+        return []
+    found = sorted(isolated_values(series.times, series.values), key=lambda one: -abs(one.deviations))
+    if not found:
+        return []
+    named = [
+        f"{series.values[row, d]:.6g} of {series.states[d]!r} at {series.times[row]:.6g} (row {row}, {size:+.3g} sd)"
+        for row, d, size in found
+    ]
+    return [
+        f"values that fit neither the one before nor the one after, as outliers do: {in_brief(named)}. Replace "
+        "mistakes by nan; if large errors belong to the data, take likelihoods.trajectory(errors='student')"
+    ]
 
 
 def unit_warnings(series: Series, system: System, parameters: Array) -> list[str]:

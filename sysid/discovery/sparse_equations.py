@@ -1,5 +1,6 @@
 """``discover``: from time series to equations, with the probability that each term is there and its coefficient."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from ..arrays import Array
 from ..data.gaps import cut_text, gaps_of, part_of, rows_of_parts
 from ..data.labels import check_labels
 from ..data.measured_input import is_of_pandas
+from ..data.residuals import ResidualCheck, ResidualPart, residual_check
 from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
 from ..estimates import Estimates, estimate
@@ -32,10 +34,12 @@ from ..solvers.integrate import check_times
 from ..sparsity import Sparse, check_sweeps
 from ..systems.dates import dates_of
 from ..systems.inputs import Inputs, on_clock
-from .sparse_fit import Law, Path, Settings, sparse_fit
+from .fit_power import Power, power_of
+from .forecast_check import ForecastCheck, forecast_check
+from .sparse_fit import PRESENT, Law, Path, Settings, sparse_fit
 
-PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
 IN_TABLE = 0.05  # probability from which a term is in the printed table
+LITTLE_POWER = 0.5  # of the test of residuals: below it they say little of the library
 IN_SIMULATIONS = 0.01  # probability from which a term is in simulations
 
 
@@ -45,7 +49,8 @@ class Discovery:
 
     data: the series. library: the candidate terms. full: the model with all coefficients free. sparse: draws of its
     posterior (n, q), their supports and inclusion probabilities. noise: (dim,) standard deviations of the states'
-    errors as the weak likelihood has them; None of others. level: of the intervals.
+    errors as the weak likelihood has them; None of others. level: of the intervals. parts: residuals about its path.
+    likelihood, settings: what it was found with.
     """
 
     data: tuple[Series, ...]
@@ -57,14 +62,62 @@ class Discovery:
     path: Path
     noise: Array | None
     level: float
+    parts: tuple[ResidualPart, ...] = ()
+    likelihood: Any = "weak"
+    settings: Settings = Settings()
 
     def __repr__(self) -> str:
         """How many terms were found."""
         return f"<Discovery of {len(self.sparse.support)} of {len(self.sparse.names)} terms of {self.data[0].name!r}>"
 
     def __str__(self) -> str:
-        """The equations, how well they fit, and a table of the terms that may be there."""
-        return "\n".join([self.equations(), "", *self._summary(), "", *self._table()])
+        """The equations, how well they fit, and a table of the terms that may be there.
+
+        Before them stands what the probabilities depend on: that errors are independent, where the residuals contradict
+        it; the library, where the residuals would hardly tell that it lacks the truth.
+        """
+        return "\n".join([*self._heading(), self.equations(), "", *self._summary(), "", *self._table()])
+
+    def _heading(self) -> list[str]:
+        """A line on what the probabilities depend on; none where the residuals speak for it."""
+        if self.noise is None:
+            return ["Given this library, which nothing here tests (likelihood='weak' does):"]
+        if self.residual_check is None or self.power is None:
+            return []
+        if self.residual_check.has_memory.any():
+            told = self.residual_check.memory_in_words()
+            return [f"Given independent errors and this library, which the residuals contradict: {told}."]
+        if self.power.probability < LITTLE_POWER:
+            return [f"Given this library (power of the test of residuals {self.power.probability:.0%}, see below):"]
+        return []
+
+    @cached_property
+    def residual_check(self) -> ResidualCheck | None:
+        """The test of the residuals about the path of the equations: whether they are correlated in time, and outliers.
+
+        Returns
+        -------
+        ResidualCheck or None
+            Correlations, probabilities and outliers, with ``doubts()`` in words; None with ``derivative``, which has no
+            path, and for data without errors. Each test warns of 1 in 1,000 right fits.
+        """
+        is_measured = any(np.isfinite(part.scores).any() for part in self.parts)
+        return residual_check(self.library.states, self.parts) if is_measured else None
+
+    @cached_property
+    def power(self) -> Power | None:
+        """How probably the residuals would tell that the library lacks the truth, were that the smoothed data.
+
+        Returns
+        -------
+        Power or None
+            The probability, how far the smoothed data are from the equations, and how far they would have to be for a
+            probability of one half; None where there is no ``residual_check``. It is computed when first asked for, by
+            100 simulations of data.
+        """
+        if self.residual_check is None or self.noise is None:
+            return None
+        return power_of(self.parts, self.data, self.noise)
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -179,6 +232,53 @@ class Discovery:
         clock = dates_of("times", times)
         return check_times(times if clock is None else times_of_dates(clock, self.data[0]))
 
+    def forecast_check(
+        self, fraction: float = 0.2, *, n_draws: int | None = 200, seed: int = 0, progress: bool | None = None
+    ) -> ForecastCheck:
+        """Find the equations anew without the end of the data, and compare their forecast with it.
+
+        A library that lacks the truth can follow the data and still not foretell them: this test takes no law of the
+        errors for granted, and sees what the residuals do not.
+
+        Parameters
+        ----------
+        fraction
+            Part of the first series' rows that is held out, its last, within (0, 1). Other series are used whole.
+        n_draws
+            Posterior draws of the forecast, or None for all.
+        seed
+            Seed of the forecast; the equations are found with the seed of ``discover``.
+        progress
+            Whether ``discover`` shows a bar on stderr; None: only on a terminal.
+
+        Returns
+        -------
+        ForecastCheck
+            Held-out values and their intervals of probability ``level``, with errors of the data; ``coverage`` is the
+            share of values inside.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where an argument is out of range, fewer than 8 rows are left, or none is held out of a state.
+
+        Notes
+        -----
+        Neighbouring errors of a forecast are alike, so that a coverage far from ``level`` is no surprise in a few
+        rows. With ``derivative`` intervals have no errors of the data.
+        """
+        fraction = check_number("fraction", fraction, above=0.0, below=1.0)
+        seed = check_count("seed", seed, at_least=0, below=2**64)
+        likelihood, settings = self.likelihood, self.settings
+
+        def refit(data: list[Series]) -> Discovery:
+            return discover(
+                data, self.library, likelihood=likelihood, level=self.level, inclusion=settings.inclusion,
+                sweeps=settings.sweeps, seed=settings.seed, progress=progress,
+            )  # fmt: skip
+
+        return forecast_check(self.data, fraction, self.level, refit, n_draws=n_draws, seed=seed)
+
     def _trajectories(
         self, times: Array, start: Any, end: StateOfPath, seed: Any, inputs: Inputs | None, **options: Any
     ) -> Ensemble:
@@ -259,7 +359,19 @@ class Discovery:
             units = [f" {unit}" if unit else "" for unit in self.data[0].units]
             sds = ", ".join(f"{s} {sd:.3g}{unit}" for s, sd, unit in zip(states, self.noise, units, strict=True))
             lines.append(f"Noise, standard deviations: {sds}.")
-        return lines
+        return [*lines, *self._tests()]
+
+    def _tests(self) -> list[str]:
+        """Lines on the test of the residuals and its power."""
+        if self.residual_check is None or self.power is None:
+            return []
+        pairs = zip(self.library.states, self.residual_check.correlation, strict=True)
+        probability, departure, noticed = self.power
+        return [
+            f"Residuals, correlation of neighbours: {', '.join(f'{state} {r:.2f}' for state, r in pairs)}.",
+            f"Power of their test: {probability:.0%}, were the smoothed data the truth ({departure:.2g} sd of the "
+            f"noise from these equations, RMS); one half, were they {noticed:.2g} sd from them.",
+        ]
 
     def _table(self) -> list[str]:
         """Lines of the table of terms that may be there."""
@@ -329,7 +441,8 @@ def discover(
     parts are followed as so many series, and the printed summary says where.
     Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
     Warns of what ``data.check`` finds in the data, as the likelihood does, and where the data leave a combination of
-    coefficients open, of which terms the prior then decides.
+    coefficients open, of which terms the prior then decides. With "weak" also where the residuals contradict
+    independent errors, or some are outliers (``Discovery.residual_check``): each 1 in 1,000 of right fits.
     Raises TypeError or ValueError naming what is off: also where terms are 0 throughout, or no path of the candidates
     is near the data.
 
@@ -359,9 +472,17 @@ def discover(
         )
     full = all_free(library)
     data = check_data(given, full)
+    settings = Settings(inclusion, sweeps, seed, progress)
     with doubts_told("discover", data):
         search = progress_of_paths(progress, time_limit)
         with search.display():
-            fit = sparse_fit(chosen, data, full, Settings(inclusion, sweeps, seed, progress, search))
+            fit = sparse_fit(chosen, data, full, settings._replace(search=search))
     ordered = tuple(fit.priors[name] for name in full.parameters)
-    return Discovery(tuple(data), library, full, fit.sparse, ordered, fit.law, fit.path, fit.noise, level)
+    found = Discovery(
+        tuple(data), library, full, fit.sparse, ordered, fit.law, fit.path, fit.noise, level,
+        parts=fit.parts, likelihood=chosen, settings=settings,
+    )  # fmt: skip
+    if found.residual_check is not None:
+        for doubt in found.residual_check.doubts():
+            warnings.warn(f"discover: {doubt}", stacklevel=2)
+    return found

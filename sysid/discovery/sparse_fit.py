@@ -10,6 +10,7 @@ import scipy
 
 from ..arrays import Array
 from ..data.gaps import parts_of
+from ..data.residuals import ResidualPart
 from ..data.series import Series
 from ..likelihoods.conditions import grid_of
 from ..likelihoods.path_fit import (
@@ -25,6 +26,7 @@ from ..likelihoods.path_fit import (
     noise_of,
     normal_equations,
     path_step,
+    residual_parts,
     state_of_path,
 )
 from ..likelihoods.pieces import (
@@ -45,6 +47,7 @@ from ..model import Model
 from ..priors import Prior
 from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse_posterior, sparse_prior, term_degrees
 
+PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
 MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
 SETTLED = 0.3  # change of the mean in the last round, RMS, in standard deviations of the coefficients
@@ -69,13 +72,17 @@ class Law(NamedTuple):
 
 
 class SparseFit(NamedTuple):
-    """A sparse posterior, its priors, the likelihood's quadratic near it, ends of the path, noise where it is known."""
+    """A sparse posterior, its priors, the likelihood's quadratic near it, ends of the path, noise where it is known.
+
+    parts: residuals about the path, where there is one.
+    """
 
     sparse: Sparse
     priors: dict[str, Prior]
     law: Law
     path: Path
     noise: Array | None
+    parts: tuple[ResidualPart, ...] = ()
 
 
 class Settings(NamedTuple):
@@ -147,7 +154,8 @@ def sparse_weak_fit(
     path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
     if settings != quick:
         sparse, priors = settings.posterior(law, scales, model)
-    return SparseFit(sparse, priors, law, path, fit.noise)
+    parts = residual_parts(fit, model, sparse.inclusion >= PRESENT)
+    return SparseFit(sparse, priors, law, path, fit.noise, tuple(parts))
 
 
 def n_present_of(sparse: Sparse) -> float:

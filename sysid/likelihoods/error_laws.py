@@ -69,6 +69,30 @@ def constants_of_data(law: str, dof: float, data: Array, *, logarithmic: bool) -
     return np.asarray(scipy.special.gammaln(data + 1.0))
 
 
+def normal_scores(law: str, dof: float, data: Array, states: Array, scale: Array) -> Array:
+    """Residuals (…, n) of ``data`` about ``states``, standard normal where the law of the errors is right.
+
+    data, states: (…, n), logarithms for log-normal errors. scale: standard deviations or dispersions. Of counts, the
+    middle of a value's step in the distribution function is taken.
+    """
+    if law == NORMAL:
+        return np.asarray((data - states) / scale)
+    if law == "student":
+        distances = (data - states) / scale
+        below = scipy.special.stdtr(dof, -np.abs(distances))
+        return np.asarray(-np.sign(distances) * scipy.special.ndtri(below))
+    if law == "poisson":
+        upto, before = (scipy.special.pdtr(np.maximum(data - k, 0.0), states) for k in (0.0, 1.0))
+        above = scipy.special.pdtrc(data, states)
+    else:
+        size, share = 1.0 / scale, 1.0 / (1.0 + scale * states)
+        upto, before = (scipy.special.betainc(size, np.maximum(data + 1.0 - k, 1.0), share) for k in (0.0, 1.0))
+        above = scipy.special.betainc(data + 1.0, size, 1.0 - share)
+    step = upto - np.where(data > 0.0, before, 0.0)
+    lower, upper = upto - 0.5 * step, above + 0.5 * step
+    return np.asarray(np.where(lower < 0.5, scipy.special.ndtri(lower), -scipy.special.ndtri(upper)))
+
+
 @functools.cache
 def student(dof: float) -> tuple[Any, Any, Any]:
     """Student's t with ``dof`` degrees of freedom: (dof + 1)/2 log(1 + r²/dof) + log sd, and constants."""

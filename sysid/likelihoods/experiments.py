@@ -176,6 +176,14 @@ class JointEnergy(HoldsFunctions):
         kernel, numbers, work_rows = joined(parts)
         return replace(self, kernel=kernel, numbers=numbers, work_rows=work_rows, parts=parts)
 
+    def normal_scores(self, theta: Array) -> Array:
+        """Residuals (n, values) at ``theta`` (n, q), experiment by experiment."""
+        every = [
+            energy.normal_scores(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
+            for energy, rows, known in self.parts
+        ]
+        return np.concatenate(every, axis=1)
+
 
 class ParameterRows(NamedTuple):
     """Names of θ (q,), and for each experiment the row of θ (its q,) of each of its parameters, −1 where known."""

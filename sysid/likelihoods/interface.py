@@ -18,6 +18,7 @@ from toolkit._compiler import (
 )
 
 from ..arrays import Array, Integers
+from ..data.residuals import ResidualCheck
 from .observations import NOTHING_ELSE, Observation
 
 # Of a likelihood's kernel: theta (q, lane), energy (lane), slope (q, lane), numbers (any,), work (rows, lane).
@@ -107,7 +108,8 @@ class Prepared(NamedTuple):
     initial: the initial state (dim,) where the likelihood takes it as known. experiments: one for each series, where
     these differ in parameters or initial states, or parameters are known; else none. observation: functions of states
     whose values are data, too. values: the log density value by value, or why there is none. first_states: of a
-    likelihood with paths, the first state of each series as a ``path_fit.StateOfPath``.
+    likelihood with paths, the first state of each series as a ``path_fit.StateOfPath``. residual_check: of a
+    likelihood with paths, the test of their residuals.
     """
 
     names: tuple[str, ...]
@@ -123,6 +125,7 @@ class Prepared(NamedTuple):
     observation: Observation = NOTHING_ELSE
     values: ValueByValue = NoValues("this one has none")
     first_states: tuple[Any, ...] = ()
+    residual_check: ResidualCheck | None = None
 
     def __reduce__(self) -> Any:
         return reduced(self)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ..arrays import Array
+from ..arrays import Array, Bools
+from ..data.residuals import ResidualPart
 from ..data.series import Series, with_inputs
 from ..libraries import Library
 from ..model import Model
@@ -16,6 +17,7 @@ from .term_derivatives import term_jacobian
 from .velocity import least_squares
 
 MIN_NOISE_SHARE = 1e-7  # of a state's RMS: smaller noise is rounding and quadrature error
+MIN_RESIDUAL = 0.01  # of the noise: smaller residuals, where noise is given, are quadrature error
 MIN_EIGENVALUE = 1e-11  # of the terms' correlation matrix; below it the terms are linearly dependent
 MIN_PART = 0.05  # of a combination's coefficient, of length 1: terms with less are not named
 MOST_NAMES = 12
@@ -373,6 +375,54 @@ def state_of_path(fit: WeakFit, model: Model, piece: int, sample: int) -> StateO
     root = noise[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     slopes = noise[:, None] * step.path_change[node][:, 1:]
     return StateOfPath(float(grid.times[node]), np.array(fitted.path[node]), fit.parameters, slopes, root)
+
+
+def residual_parts(fit: WeakFit, model: Model, free: Bools) -> list[ResidualPart]:
+    """The residuals of a fit for ``data.residuals``, path by path, in units of noise.
+
+    free: (q,), which coefficients count as fitted. The residuals are those at the most likely values of these, to first
+    order: at another point, as the mean of draws, they would have a part in common, and so be correlated.
+    """
+    steps = [path_step(fitted, model, fit.parameters, fit.noise) for fitted in fit.paths]
+    precision, slope = normal_equations(steps)
+    root = inverse_root(precision[np.ix_(free, free)])
+    change = root @ (root.T @ slope[free])
+    parts = []
+    for fitted, step in zip(fit.paths, steps, strict=True):
+        series, present = fitted.series, ~np.isnan(fitted.series.values)
+        scores, shared = np.full(present.shape, np.nan), np.zeros((*present.shape, root.shape[1]))
+        scores[present] = step.residual - step.design[:, free] @ change
+        shared[present] = step.design[:, free] @ root
+        scores[:, ~is_resolved(fit)] = np.nan
+        own = state_directions(fitted, model, fit)
+        parts.append(ResidualPart(series.name, series.times, series.values, scores, shared, own))
+    return parts
+
+
+def is_resolved(fit: WeakFit) -> Bools:
+    """Of which states the residuals are errors of the data (dim,), and not of rounding and quadrature alone."""
+    counts = sum((~np.isnan(t.series.values)).sum(axis=0) for t in fit.paths)
+    sizes = np.sqrt(sum((residuals(t) ** 2).sum(axis=0) for t in fit.paths) / counts)
+    return np.asarray(sizes > np.maximum(2.0 * noise_floor(fit.paths), MIN_RESIDUAL * fit.noise))
+
+
+def state_directions(fitted: FittedPath, model: Model, fit: WeakFit) -> Array:
+    """B (n, dim, dim), B Bᵀ the covariance of a path at the samples for given coefficients, in units of noise."""
+    weights, jacobian, ends = weights_and_jacobian(fitted, model, model.coefficients(fit.parameters), fit.noise)
+    middle, dim = len(fitted.path) // 2, len(fit.noise)
+    gradient = np.zeros((*fitted.path.shape, dim))
+    gradient[middle] = np.eye(dim)  # the answer to a pull on a state is its covariance with all others
+    targets = np.zeros((len(fitted.grid.half_widths), 2, dim, dim))
+    covariance = solve_path_step(fitted.grid, weights, jacobian, gradient, targets, ends)[0]
+    return np.asarray(covariance[fitted.grid.samples] @ inverse_root(covariance[middle]))
+
+
+def inverse_root(matrix: Array) -> Array:
+    """R (n, rank) with R Rᵀ the inverse of a covariance or precision, without directions lost in rounding."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T) / np.outer(scale, scale))
+    kept = values > MIN_EIGENVALUE
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None])
 
 
 def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> FittedPath | None:

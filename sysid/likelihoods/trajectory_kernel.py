@@ -43,7 +43,7 @@ from ..solvers.runge_kutta import TABLEAUS, built, judged_step_of
 from ..solvers.step_length import LONGEST_STEP, MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
-from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
+from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data, normal_scores
 from .interface import KERNEL, Measured
 from .observations import (
     NOTHING_ELSE,
@@ -827,6 +827,22 @@ class TrajectoryEnergy(HoldsFunctions):
             finish_state(out[k], sums, work[at.inverse + d], 1.0)
         out += constants_of_data(law, self.layout.dof, data, logarithmic=logarithmic)[:, None]
         return np.where(np.isfinite(energy)[:, None], -out.T, -np.inf)
+
+    def normal_scores(self, theta: Array) -> Array:
+        """Residuals (n, values) at ``theta`` (n, q), standard normal where the likelihood is right; else nan."""
+        at, table, layout = places_of(self.layout.shape), self._table(), self.layout
+        energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
+        paths, (rows, columns) = self._paths_of_rows(table), self._data_of(table)
+        states = work[paths[rows] + np.minimum(columns, self.dim - 1)]
+        for row in np.unique(rows[columns >= self.dim]):
+            functions = self._functions_at(theta, table[row], work[paths[row] : paths[row] + self.dim])
+            chosen = (rows == row) & (columns >= self.dim)
+            states[chosen] = functions[columns[chosen] - self.dim]
+        data = table[rows, N_ROW + 2 * columns + 1]
+        with np.errstate(all="ignore"):  # where there is no solution
+            states, scale = np.log(states) if self.numbers[LOGARITHMIC] else states, 1.0 / work[at.inverse + columns]
+            scores = normal_scores(layout.law, layout.dof, data, states.T, scale.T)
+        return np.where(np.isfinite(energy)[:, None], scores, np.nan)
 
     def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
         """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""

@@ -13,6 +13,7 @@ from toolkit.errors import check_array, check_count, check_instance, shown
 
 from ..arrays import Array
 from ..data.gaps import parts_of
+from ..data.residuals import residual_check
 from ..data.series import Series, with_times
 from ..model import Model, as_model
 from ..systems.inputs import NO_INPUTS, knots_of
@@ -30,6 +31,7 @@ from .path_fit import (
     noise_floor,
     noise_of,
     refine,
+    residual_parts,
     state_of_path,
 )
 from .pieces import MAX_DEPARTURE, ROUGH_DEPARTURE, equal_pieces, first_pieces, fit_in_pieces
@@ -100,6 +102,7 @@ class Weak:
         return Prepared(
             model.parameters, use_quadratic, numbers, 0, (False,) * len(mean), mean, quadratic=quadratic, values=JOINT,
             first_states=tuple(state_of_path(fit, model, k, 0) for k in first_paths(fit, parts)),
+            residual_check=residual_check(model.states, residual_parts(fit, model, np.ones(len(mean), np.bool_))),
         )  # fmt: skip
 
     def fit(self, data: list[Series], model: Model, progress: SearchProgress | None = None) -> WeakFit:

@@ -144,7 +144,10 @@ def test_a_library_without_the_right_terms_is_warned_of():
     times = np.linspace(0.0, 60.0, 401)
     path = solve_ivp(velocities, (0.0, 60.0), [4.0, 2.0], "DOP853", times, rtol=1e-10, atol=1e-10).y.T
     series = Series(times, path + 0.05 * np.random.default_rng(2).standard_normal(path.shape), ("x", "y"))
-    with pytest.warns(UserWarning, match="contradict the equations found") as told:
+    with (
+        pytest.warns(UserWarning, match="the residuals contradict independent errors: x"),
+        pytest.warns(UserWarning, match="contradict the equations found") as told,
+    ):
         discover(series, degree=2, sweeps=100, progress=False)
     assert {warning.filename for warning in told} == {__file__}
 
