@@ -1,7 +1,7 @@
 """``constrained``: a target inside a region of any dimension, with the truth of both together."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,9 @@ from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check
 from ..arrays import Array, Integers
 from ..shapes import Shape
 from ..truth.cells import cell_integrals
+from ..truth.own_targets import basins_of
 from ..truth.quantiles import nearest_index, one_hot
+from ..truth.region_modes import region_places
 from ..truth.rejection import accepted
 from ..truth.window import WindowTruth, line_truth, plane_truth
 from .convex import Convex
@@ -110,9 +112,10 @@ class ConstrainedTruth:
 
     In the plane, normaliser and cells are integrals over the region's own polygon (``cells.cell_integrals``),
     a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). An
-    unbounded region is cut at twice the range of 10⁵ draws of the target inside it. A mode is all that is nearest to
-    one of the target's mode centres inside; where there is none, all is one mode, with its centre at the lowest energy
-    of 10⁵ points.
+    unbounded region is cut at twice the range of 10⁵ draws of the target inside it. Where centres of the target's own
+    modes are inside, a mode is all that is nearest to one of them. Where there are none, the modes are the minima of
+    the energy in the region, those at its walls included, and a mode is its basin of attraction, under a descent that
+    slides along walls (``region_modes``): what ``with_truth`` finds of a target, and with the same limits.
     """
 
     target: Target
@@ -143,14 +146,30 @@ class ConstrainedTruth:
         return self.region.rings if isinstance(self.region, Shape) else (clipped_outline(self.region, *self._limits),)
 
     @cached_property
-    def _centres(self) -> Array:
-        """The target's modes inside, or else one point of low energy."""
+    def _known_centres(self) -> Array:
+        """The centres of the target's own modes that lie inside."""
         truth = self.target.truth
         centres = np.empty((0, self.target.dim)) if truth is None else truth.modes.centres
-        inside = centres[self.region.contains(centres)]
-        if len(inside):
-            return inside
+        return centres[self.region.contains(centres)]
+
+    @cached_property
+    def _centres(self) -> Array:
+        """The target's modes inside, or else one point of low energy, about which panels are small."""
+        if len(self._known_centres):
+            return self._known_centres
         return self._points[[np.argmin(self.target.evaluate(self._points)[0])]]
+
+    @cached_property
+    def _by_mode(self) -> WindowTruth:
+        """The truth by panels whose modes are the target's inside, or else those that are found in the region."""
+        if len(self._known_centres):
+            return self._panels
+        walls = Shape(self.region.name, self._rings) if self.target.dim == 2 else None
+        window, places, modes = region_places(self.target, *self._limits, walls)
+        firsts = np.unique(modes, return_index=True)[1]
+        return replace(
+            self._panels, centres=places[firsts], basins=basins_of(self.target, window, places, modes, walls)
+        )
 
     @cached_property
     def _panels(self) -> WindowTruth:
@@ -196,11 +215,16 @@ class ConstrainedTruth:
 
     @property
     def modes(self) -> Modes:
-        """The target's mode centres inside, and the probability of all points nearest to each."""
-        return self._panels.modes
+        """Centres and probabilities of the target's modes inside, or else of the minima that are found inside.
+
+        Raises UnavailableError where none can be found.
+        """
+        return self._by_mode.modes
 
     def memberships(self, points: Any) -> Array:
-        """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
+        """1 for a point's mode, else 0; shape (n, modes)."""
+        if not len(self._known_centres):
+            return self._by_mode.memberships(points)
         nearest = nearest_index(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))
 

@@ -1,6 +1,6 @@
 """The truth of a user's own target of one or two dimensions: its window and its modes are looked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,11 @@ import numpy as np
 from toolkit.errors import check_array, check_instance
 from toolkit.problem import Target
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Bools, Integers
+from .basins import PlaneBasins, line_basins
+from .descent import Walls, descend
+from .panels import Label
+from .quantiles import nearest_index
 from .window import WindowTruth, line_truth, plane_truth
 
 LATTICE = {1: 8193, 2: 257}  # points along each side
@@ -20,21 +24,48 @@ SEEN, HALF = 1e-13, 0.5  # density that a window holds; a window that is narrowe
 DEEP = 1e-8  # density of a mode, over the highest
 MOST_MODES, BARRIER = 200, 0.05  # looked at; nats between two places that are one mode
 EDGE = 1e-3  # of a cell of the lattice
+MOST_DOUBLINGS, RIM_POINTS = 40, 2_049  # of a window whose tails are heavy; points along each of its sides
+MOST_TURNS = 2  # times that a coordinate is widened right after it was narrowed, before it is left as wide as it is
 
 
-def with_truth(target: Target, *, window: Sequence[float] | None = None, centres: Any = None) -> Target:
+def with_truth(target: Target, *, window: Any = None, centres: Any = None) -> Target:
     """``target`` with its truth by quadrature, for any target of one or two dimensions whose mass lies in a window.
 
-    window: (low, high), or (x_low, x_high, y_low, y_high), which holds the mass; None: it is looked for, from where
-    chains start (four times ``target.spread``, or ±8), as far as the density reaches. What lies apart from there, with
-    nothing between, or is narrower than a 1/100 of the window, is not found: then give the window and the centres.
-    centres: of the modes, (modes, dim); None: the minima of the energy on a lattice, refined; minima with less than
-    0.05 nats between them are one mode. A mode's weight is the probability of all that is nearest to its centre.
-    The truth has moments, mode weights, cells, energies and exact draws, to 1e-6, as ``Problem.truth`` explains; by
-    ``constrained`` a region's truth comes of it, also of a region that is open on a side.
-    Raises TypeError or ValueError: for another dimension; where the density does not fall fast enough for a second
-    moment, or reaches further than can be followed; where it is above 1e-9 of its highest at the window's rim.
+    The truth has moments, mode weights, cells, energies and exact draws, to 1e-6, as ``Problem.truth`` explains.
+    ``constrained`` derives the truth of a region from it, also of a region that is open on a side.
 
+    Parameters
+    ----------
+    target
+        A target of one or two dimensions.
+    window
+        Holds the mass: (low, high), or (x_low, x_high, y_low, y_high), or (low, high) of each coordinate,
+        [[x_low, x_high], [y_low, y_high]]. None: the window is looked for, from where chains start (four times
+        ``target.spread``, or ±8), as far as the density reaches. Mass that lies apart from there, with nothing
+        between, or that is narrower than 1/100 of the window, is not found: then give the window and the centres.
+    centres
+        Of the modes, (modes, dim). None: the minima of the energy on a lattice, refined; minima with less than 0.05
+        nats between them are one mode.
+
+    Returns
+    -------
+    Target
+        ``target`` with its truth.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another dimension or shape; where the density does not fall fast enough for a second moment, or reaches
+        further than can be followed; where it is above 1e-9 of its highest at the window's rim.
+
+    Notes
+    -----
+    The weight of a mode is the probability of its basin of attraction: of all points from which steepest descent of
+    the energy, in the target's own coordinates, ends at the mode. Two modes are thus divided along the crest between
+    them. Of ``centres`` that are given, a descent counts for the one that is nearest to its end.
+
+    Examples
+    --------
     >>> from targets import with_truth
     >>> from toolkit import target
     >>> @target(dim=1)
@@ -46,17 +77,88 @@ def with_truth(target: Target, *, window: Sequence[float] | None = None, centres
     check_instance("target", target, Target)
     if target.dim not in LATTICE:
         raise ValueError(f"target must have one or two dimensions, got {target.dim}")
-    edges = found_window(target) if window is None else check_array("window", window)
-    if edges.shape != (2 * target.dim,):
-        raise ValueError(f"window must be low and high of each of {target.dim} coordinates, got shape {edges.shape}")
-    places = found_centres(target, edges.reshape(-1, 2)) if centres is None else check_array("centres", centres)
-    truth: WindowTruth = (
-        line_truth(target, edges[0], edges[1], places)
-        if target.dim == 1
-        else plane_truth(target, edges.tolist(), places)
+    edges = found_window(target) if window is None else checked_window(window, target.dim)
+    if centres is None:
+        places, lowest = found_places(target, edges.reshape(-1, 2))
+        modes, of_place = np.unique(lowest, return_inverse=True)
+    else:
+        places = check_array("centres", centres).reshape(-1, target.dim)
+        modes = of_place = np.arange(len(places))
+    basins = basins_of(target, edges.reshape(-1, 2), places, of_place)
+    truth = truth_within(target, edges.reshape(-1, 2), places[modes], may_widen=window is None)
+    return replace(target, truth=replace(truth, basins=basins))
+
+
+def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bool) -> WindowTruth:
+    """The truth by quadrature over ``window`` (dim, 2), or a wider one that holds the second moment to its accuracy.
+
+    Raises ValueError where none does, or where it may not be widened.
+    """
+    for _ in range(MOST_DOUBLINGS if may_widen else 1):
+        truth: WindowTruth = (
+            line_truth(target, *window[0], centres)
+            if target.dim == 1
+            else plane_truth(target, window.ravel().tolist(), centres)
+        )
+        beyond = moment_beyond(target, window, truth)
+        if beyond.max() <= truth.accuracy:
+            return truth
+        width = np.diff(window, axis=1)
+        window = window + np.where(beyond > truth.accuracy, 0.5 * width * [-1.0, 1.0], 0.0)
+    missing = f"a share of {beyond.max():.1e} of its second moment lies beyond {window.tolist()}"
+    raise ValueError(
+        f"target {target.name!r} must have its second moment in a window, to {truth.accuracy:g}, but {missing}"
+        + ("" if may_widen else "; give a wider window")
     )
-    truth.log_normaliser  # noqa: B018 - which looks at the rim
-    return replace(target, truth=truth)
+
+
+def moment_beyond(target: Target, window: Array, truth: WindowTruth) -> Array:
+    """The share of each coordinate's second moment that lies beyond each side, (dim, 2), by the energy at the rim.
+
+    Beyond a side the density falls as a power of the distance from the mean, with the exponent that it has there: of a
+    law with lighter tails that is too much, but then next to nothing is there. inf: there is no second moment.
+    """
+    mean, variance = truth.mean, np.diag(truth.covariance)
+    shares = np.zeros((target.dim, 2))
+    along = np.linspace(window[:, 0], window[:, 1], RIM_POINTS)
+    for d, side in np.ndindex(target.dim, 2):
+        points = along.copy()
+        points[:, d] = window[d, side]
+        points = points[:1] if target.dim == 1 else points
+        energies, gradients = target.evaluate(points)
+        density = np.exp(-truth.log_normaliser - energies)
+        length = 1.0 if target.dim == 1 else (window[1 - d, 1] - window[1 - d, 0]) / RIM_POINTS
+        marginal = float(density.sum()) * length
+        if not marginal > 0.0:
+            continue
+        reach = window[d, side] - mean[d]
+        exponent = reach * float(density @ gradients[:, d]) / float(density.sum())
+        room = exponent - 3.0  # the integral of x² x^−a from R is R³ R^−a / (a − 3)
+        shares[d, side] = marginal * abs(reach) ** 3 / (room * variance[d]) if room > 0.0 else np.inf
+    return shares
+
+
+def basins_of(
+    target: Target, window: Array, places: Array, modes: Integers, walls: Walls | None = None
+) -> Label | None:
+    """Which mode each point belongs to; places: minima (places, dim), modes: of each. None: there is one mode."""
+    firsts = np.unique(modes, return_index=True)[1]
+    if len(firsts) == 1:
+        return None
+    if target.dim == 1:
+        return line_basins(target, places[firsts])
+    return PlaneBasins(target, window, places, modes, walls)
+
+
+def checked_window(window: Any, dim: int) -> Array:
+    """Low and high of each coordinate in turn (2 · dim,). Raises TypeError or ValueError for another shape."""
+    edges = check_array("window", window)
+    if edges.shape not in ((2 * dim,), (dim, 2)):
+        shapes = "(low, high) or [[low, high]]" if dim == 1 else (
+            "(x_low, x_high, y_low, y_high) or [[x_low, x_high], [y_low, y_high]]"
+        )  # fmt: skip
+        raise ValueError(f"window must be {shapes}, got shape {edges.shape}")
+    return edges.ravel()
 
 
 def found_window(target: Target) -> Array:
@@ -67,6 +169,7 @@ def found_window(target: Target) -> Array:
         ends = np.array([low.min(axis=0), high.max(axis=0)])
     middle, reach = ends.mean(axis=0), 0.5 * WIDER * (ends[1] - ends[0])
     low, high = middle - reach, middle + reach
+    was_narrowed, turns = False, np.zeros(target.dim, np.int64)
     for _ in range(MOST_LOOKS):
         axes, density = density_on(target, low, high)
         width, wider = high - low, np.zeros((2, target.dim))
@@ -77,15 +180,18 @@ def found_window(target: Target) -> Array:
             beyond = np.array([np.take(density, end, axis=d).max() for end in (0, -1)])
             wider[:, d] = beyond * (width[d] / sd) ** (target.dim + 2) > NEGLIGIBLE
         if wider.any():
+            turns += was_narrowed & wider.any(axis=0)
+            was_narrowed = False
             low, high = low - 0.5 * wider[0] * width, high + 0.5 * wider[1] * width
             continue
         seen = [np.flatnonzero((density > SEEN).any(axis=tuple(k for k in range(target.dim) if k != d)))
                 for d in range(target.dim)]  # fmt: skip
         first = np.array([axis[max(0, s[0] - 1)] for axis, s in zip(axes, seen, strict=True)])
         last = np.array([axis[min(len(axis) - 1, s[-1] + 1)] for axis, s in zip(axes, seen, strict=True)])
-        if (last - first > HALF * width).all():
+        settled = turns >= MOST_TURNS  # what is narrowed there is widened again, for ever
+        if (settled | (last - first > HALF * width)).all():
             return np.stack([low, high], axis=1).ravel()
-        low, high = first, last
+        low, high, was_narrowed = np.where(settled, low, first), np.where(settled, high, last), True
     raise ValueError(
         f"target {target.name!r} must have its mass in a window, and none was found: at {low.tolist()} to "
         f"{high.tolist()} its density does not yet fall fast enough for a second moment; give the window, if it has one"
@@ -104,34 +210,59 @@ def density_on(target: Target, low: Array, high: Array) -> tuple[list[Array], Ar
     return axes, np.exp(lowest - energies).reshape([len(axis) for axis in axes])
 
 
-def found_centres(target: Target, window: Array) -> Array:
-    """The modes (modes, dim) of a target in ``window`` (dim, 2): minima of a lattice, refined, one of each valley."""
+def found_places(target: Target, window: Array) -> tuple[Array, Integers]:
+    """Minima of a lattice over ``window`` (dim, 2), refined, by rising energy; and the lowest of the valley of each."""
     axes, density = density_on(target, *window.T)
-    inner = np.pad(density, 1, constant_values=-1.0)
-    is_peak = density > DEEP
-    for shift in np.ndindex(*(3,) * target.dim):
-        is_peak &= density >= inner[tuple(slice(s, s + n) for s, n in zip(shift, density.shape, strict=True))]
-    at = np.argwhere(is_peak)
-    at = at[np.argsort(-density[is_peak], kind="stable")][:MOST_MODES]
+    starts = peaks_of(axes, density)
     cell = np.array([axis[1] - axis[0] for axis in axes])
-    found = [lowest_near(target, np.array([axis[k] for axis, k in zip(axes, one, strict=True)]), cell) for one in at]
+    found = [lowest_near(target, start, cell) for start in starts]
     is_inside = [k == 0 or inside for k, (_, _, inside) in enumerate(found)]
     energies = np.array([energy for _, energy, _ in found])[is_inside]
     places = np.array([place for place, _, _ in found])[is_inside][np.argsort(energies, kind="stable")]
-    return places[sorted(set(valleys_of(target, places, np.sort(energies)).tolist()))]
+    lowest = valleys_of(target, places, np.sort(energies))
+    if target.dim == 2:
+        merge_unstable(target, places, lowest, 2.0 * cell)
+    return places, lowest
 
 
-def valleys_of(target: Target, places: Array, energies: Array) -> Integers:
+def peaks_of(axes: list[Array], density: Array) -> Array:
+    """Points (n, dim) of a lattice that are no lower than all beside them, the highest first."""
+    inner = np.pad(density, 1, constant_values=-1.0)
+    is_peak = density > DEEP
+    for shift in np.ndindex(*(3,) * density.ndim):
+        is_peak &= density >= inner[tuple(slice(s, s + n) for s, n in zip(shift, density.shape, strict=True))]
+    at = np.argwhere(is_peak)[np.argsort(-density[is_peak], kind="stable")][:MOST_MODES]
+    return np.stack([axis[k] for axis, k in zip(axes, at.T, strict=True)], axis=1)
+
+
+def merge_unstable(target: Target, places: Array, lowest: Integers, cell: Array) -> None:
+    """Let valleys join the one that a descent from their lowest place ends in: a narrow ridge has false minima."""
+    roots = np.unique(lowest)
+    ends = descend(target, places[roots], cell, None)
+    moved = (np.abs(ends - places[roots]) > cell).any(axis=1)
+    if moved.all():
+        return
+    reached = roots[~moved][nearest_index(places[roots[~moved]] / cell, ends / cell)]
+    for root, end in zip(roots[moved], reached[moved], strict=True):
+        lowest[lowest == root] = end
+
+
+def valleys_of(
+    target: Target, places: Array, energies: Array, inside: Callable[[Array], Bools] | None = None
+) -> Integers:
     """The lowest place of each one's valley: places by rising energy, joined where the way is flat.
 
     A place joins the valley that it reaches most easily, within ``BARRIER`` above its own energy, and joins two valleys
-    where it lies less than that above the lowest place of the higher one.
+    where it lies less than that above the lowest place of the higher one. A way that leaves ``inside`` is closed.
     """
     lowest = np.arange(len(places))
     steps = np.linspace(0.0, 1.0, 33)[:, None, None]
     for k in range(1, len(places)):
         paths = places[k] + steps * (places[:k] - places[k])  # (step, place, coordinate)
-        barriers = target.evaluate(paths.reshape(-1, target.dim))[0].reshape(len(steps), k).max(axis=0) - energies[k]
+        heights = target.evaluate(paths.reshape(-1, target.dim))[0].reshape(len(steps), k)
+        if inside is not None:
+            heights[1:-1] = np.where(inside(paths[1:-1].reshape(-1, target.dim)).reshape(-1, k), heights[1:-1], np.inf)
+        barriers = heights.max(axis=0) - energies[k]
         reached = np.argsort(barriers, kind="stable")[: np.count_nonzero(barriers < BARRIER)]
         for j in reached:
             first, second = sorted((lowest[j], lowest[k]))

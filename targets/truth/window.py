@@ -12,6 +12,7 @@ from toolkit.errors import check_array, check_count, check_numbers, shown
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..arrays import Array, Integers
+from .basins import PlaneBasins
 from .cells import axis_edges, closed_lattice, with_midpoints
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .panels import BATCH, Label, Panels, adaptive_panels, energies_of
@@ -55,6 +56,7 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
     the smaller tail, the mass beyond the window included. Where a target of two dimensions has walls, or ``label``
     gives points outside, they are from the sorted energies of the nodes, to 1e-4 in probability. Draws are by rejection
     under an envelope that is constant on each panel, or the target's own.
+    A point belongs to the mode that ``basins`` gives, or else ``label``, or else to the nearest centre.
     """
 
     target: Target
@@ -64,6 +66,7 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
     draw: Draw | None = None
     has_walls: bool = False
     accuracy: float = 1e-6
+    basins: Label | None = None
 
     at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit._output.report.warnings``
 
@@ -103,7 +106,17 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
         return adaptive_panels(self.target, axes, label, largest=largest, peaks=self.centres)
 
     def _labels(self, points: Array) -> Integers:
-        """The mode of each of ``points``: by ``label``, or of the nearest centre."""
+        """The mode of each of ``points``: by ``basins``, or ``label``, or of the nearest centre; −1: outside."""
+        if self.basins is not None:
+            outside = self._outside(points)
+            inside = outside == 0
+            if inside.any():
+                outside[inside] = self.basins(points[inside])
+            return outside
+        return self._regions(points)
+
+    def _regions(self, points: Array) -> Integers:
+        """As ``_labels``, without regard to basins."""
         if self.label is not None:
             labels = np.asarray(self.label(points), np.int64)
             if labels.shape != points.shape[:1] or (labels < -1).any() or (labels >= len(self.centres)).any():
@@ -115,7 +128,7 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
 
     def _outside(self, points: Array) -> Integers:
         """−1 for points outside, else 0: labels for cells, which need no modes."""
-        return np.minimum(self._labels(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
+        return np.minimum(self._regions(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
 
     @property
     def log_normaliser(self) -> float:
@@ -136,6 +149,8 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
     @cached_property
     def modes(self) -> Modes:
         """Centres as given, and the probability of each one's region."""
+        if isinstance(self.basins, PlaneBasins):
+            return Modes(self.centres, self.basins.weights(self.cell_masses(*self.basins.edges)))
         panels = self._by_mode
         weights = np.bincount(panels.labels, panels.weights, minlength=len(self.centres))
         return Modes(self.centres, np.asarray(weights, np.float64))
@@ -147,7 +162,7 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
     @cached_property
     def law_of_energy(self) -> EnergyLaw | EnergyTable:
         """By quadrature over level sets, with panels as small about the centres as theirs here; or ``energy_table``."""
-        if (self.has_walls and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
+        if (self.has_walls and self.target.dim > 1) or (self._outside(self._panels.lows) < 0).any():
             return self.energy_table
         law = EnergyLaw.within if self.has_walls else EnergyLaw.about
         return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
@@ -188,7 +203,7 @@ class WindowTruth(HoldsFunctions, WithEnergyLaw):
         def propose(batch: int) -> Array:
             panel = np.searchsorted(shares, rng.random(batch), side="right")
             points = lows[panel] + widths[panel] * rng.random((batch, self.target.dim))
-            density = np.exp(offset - energies_of(self.target, points)) * (self._labels(points) >= 0)
+            density = np.exp(offset - energies_of(self.target, points)) * (self._outside(points) >= 0)
             if (density > heights[panel]).any():
                 worst = points[np.argmax(density / heights[panel])]
                 raise ValueError(f"the density of {self.target.name!r} rises above its envelope at {worst.tolist()}")
