@@ -241,4 +241,11 @@ MUTANTS = [
         "",
         "tests/toolkit/storage/test_held_chains.py -k held_last",
     ),
+    Mutant(
+        "report: the seed of the chains",
+        "toolkit/_output/report/table.py",
+        "seed {run.given_seed}",
+        "seed {run.seed}",
+        "tests/toolkit/tuning/test_tune.py -k began_anew",
+    ),
 ]

@@ -7,7 +7,8 @@ import numpy as np
 from ..._engine.run_record import RunRecord
 from ...problem.properness import budget_of, improper_words, places_of, resolution_words
 
-BASES, SOME = 2, 256  # points from which tails are looked at; draws that give the scale of the coordinates
+BASES = 2  # points from which tails are looked at
+SOME = 64  # chains, and draws of each, that give the scale of the coordinates
 FOUND: "weakref.WeakKeyDictionary[RunRecord, list[str]]" = weakref.WeakKeyDictionary()
 
 
@@ -31,11 +32,10 @@ def sentences(run: RunRecord) -> list[str]:
     target, budget = run.problem.target, budget_of(run.gradient_evaluations)
     if target.stochastic or budget <= BASES:
         return []
-    targets, n_draws = run.sampler.n_target_replicas, run.replica_draws.shape[2]
-    starts = run.init[:, 0]
-    draws = run.replica_draws[:, :targets, :: -(-n_draws // SOME) or 1].reshape(-1, target.dim)
-    draws = draws[:: -(-len(draws) // SOME) or 1]
-    wide = np.concatenate([starts[:SOME], draws])
+    starts = run.init[:: -(-run.n_chains // SOME), 0]
+    some = run.replica_draws[:: -(-run.n_chains // SOME), 0]
+    draws = some[:, :: max(1, -(-some.shape[1] // SOME))].reshape(-1, target.dim)
+    wide = np.concatenate([starts, draws])
     chosen = draws if len(draws) else starts
     bases, scale = places_of(run.problem, chosen[np.linspace(0, len(chosen) - 1, BASES).astype(np.int64)], wide)
     if not len(bases):
