@@ -257,7 +257,8 @@ def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[
     if array.dtype.kind not in "iuf":
         remedy = ": give 0 for False and 1 for True, by .astype(float)" if array.dtype.kind == "b" else ""
         raise TypeError(f"{name} must be an array of real numbers, got {shown(values)}{remedy}")
-    return array.astype(np.float64, order="C", copy=copies or not array.flags.carray)
+    with np.errstate(over="ignore"):  # a longdouble beyond float64 becomes inf, which check_array refuses by name
+        return array.astype(np.float64, order="C", copy=copies or not array.flags.carray)
 
 
 def check_measured(name: str, values: Any) -> NDArray[np.float64]:

@@ -18,11 +18,51 @@ def interval(values: Array, level: float = 0.95) -> tuple[Array, Array]:
     return values.mean(axis=0), half_width
 
 
-def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, **line: Any) -> tuple[Any, Any]:
-    """Draw the mean of ``path`` (chain, checkpoint) over ``at`` (checkpoint,) with its interval; (line, band).
+def ratio_interval(values: Array, level: float = 0.95) -> tuple[Array, Array, Array]:
+    """Mean over the first axis, and the lower and upper end of its interval on the logarithm of the mean.
 
-    path: KL in nats, as ``toolkit.diagnostics.kl_path`` gives it. ``line``: settings of the line.
-    Raises TypeError or ValueError naming the argument where something is off.
+    The interval is mean · exp(±t s), by Student's t and the relative standard error s of the mean (delta method). It
+    agrees with ``interval`` where s is small, and both ends are positive: s is at most 1 for numbers ≥ 0. Where the
+    mean is not positive, all three are the mean.
+    """
+    mean, half_width = interval(values, level)
+    factor = np.exp(np.divide(half_width, mean, out=np.zeros_like(mean), where=mean > 0.0))
+    return mean, mean / factor, mean * factor
+
+
+def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, **line: Any) -> tuple[Any, Any]:
+    """Draw the mean of KL over chains as draws accumulate, with a band for its confidence interval.
+
+    Parameters
+    ----------
+    at : array_like, shape (checkpoint,)
+        Abscissae, such as draws or gradient evaluations.
+    path : array_like, shape (chain, checkpoint)
+        KL in nats, as ``toolkit.diagnostics.kl_path`` gives it, of at least two chains.
+    axes : matplotlib.axes.Axes
+        The axes to draw into.
+    label : str
+        Name of the curve in a legend.
+    level : float, default 0.95
+        Probability that the interval of the mean has, between 0 and 1.
+    **line
+        Settings of the line, as ``Axes.plot`` has them.
+
+    Returns
+    -------
+    tuple
+        The line of the mean, and the band.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where an argument is off; the message names it.
+
+    Notes
+    -----
+    The interval is of the logarithm of the mean (``ratio_interval``), so that both edges are positive on a logarithmic
+    axis, also where KL falls at different times in the chains and its spread is larger than its mean.
+
     Picture: docs/plots.png, (c).
     """
     check_instance("axes", axes, Axes)
@@ -34,9 +74,7 @@ def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, 
             f"path must have shape (chain, checkpoint), at least 2 chains, and at (checkpoint,), "
             f"got {values.shape} and {places.shape}"
         )
-    mean, half_width = interval(values, level)
+    mean, low, high = ratio_interval(values, level)
     (drawn,) = axes.plot(at, mean, label=label, **line)
-    band = axes.fill_between(
-        at, np.maximum(mean - half_width, 1e-12), mean + half_width, color=drawn.get_color(), alpha=0.18, linewidth=0
-    )
+    band = axes.fill_between(at, low, high, color=drawn.get_color(), alpha=0.18, linewidth=0)
     return drawn, band

@@ -67,7 +67,8 @@ def check_ends(name: str, values: Any, open_end: float) -> Array:
     bad = np.flatnonzero(~np.isfinite(ends) & (ends != open_end))
     if bad.size:
         raise ValueError(f"{name} must be finite or {open_end:g}, got {ends[bad[0]]} at [{bad[0]}]")
-    return ends.astype(np.float64)
+    with np.errstate(over="ignore"):  # a longdouble beyond float64 is an open end
+        return ends.astype(np.float64)
 
 
 def check_end(name: str, value: Any, open_end: float) -> float:

@@ -19,6 +19,7 @@ from toolkit.errors import (
     check_array,
     check_choice,
     check_count,
+    check_flag,
     check_instance,
     check_real_array,
     check_scale,
@@ -356,20 +357,25 @@ def network(
     batch_size: int | None = None,
     precision: str = "float64",
     name: str = "",
+    normalised: bool = True,
 ) -> Target:
     """Posterior of the weights w of a fully connected network f: U(w) = −Σ_i log p(y_i | f(x_i; w)) + ‖w‖²/(2 prior²).
+
+    exp(−U) integrates to the evidence p(y) times the prior's constant, (2π prior²)^(dim/2).
 
     features: x (data, inputs). hidden: units of each hidden layer, none for a linear model. activation: 'relu' or
     'tanh', of hidden layers. likelihood, labels:
     'categorical': y (data,), integers from 0 to n_classes − 1 (None: the largest label + 1), p the softmax of outputs.
     'bernoulli': y (data,) or (data, outputs), 0 or 1, each with P(1) = 1/(1 + e^−f).
-    'normal': y (data,) or (data, outputs), N(f, noise²) each, without its constant; nan where it was not observed.
+    'normal': y (data,) or (data, outputs), N(f, noise²) each; nan where it was not observed.
     prior: standard deviation of N(0, prior² I) on all weights and biases, 1/√(weight decay); None: a flat prior, under
     which there is no normalised posterior.
     batch_size: n ≥ 1; None: all data. Each replica draws n data anew at each step, with replacement: energy and
     gradient are N/n times their sum, as in ``linear_regression``.
     precision: 'float32' multiplies matrices in 24 bits, 1.2 to 1.9 times as fast; gradients are off by some 10⁻⁶ of
     the largest, energies by 10⁻⁷ of themselves, too much for a Metropolis test with many data. All else stays in 53.
+    normalised: False leaves out the constant of 'normal', n log(noise √(2π)) for n observed numbers, as loss functions
+    do; draws are the same. A minibatch has the constant of all data.
     A position holds the layers one after another, each its weights (inputs, outputs) row by row, then its biases;
     ``predict`` reads it. Starts are uniform within ±1/√(inputs of the layer), PyTorch's default for linear layers.
     Runs on the CPU, lane by lane, in BLAS; its bits are those of one BLAS library on one kind of processor.
@@ -397,7 +403,10 @@ def network(
             f"{units[0]} inputs and the {outputs} outputs of these labels"
         )
     name = check_text("name", name) or f"network({len(table)} data, {'-'.join(map(str, units))})"
-    numbers = [*shared_numbers(len(table), n_drawn, 0, decay), kind,
+    constant = 0.0
+    if check_flag("normalised", normalised) and kind == NORMAL:
+        constant = float((marks != UNSEEN).sum() * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
+    numbers = [*shared_numbers(len(table), n_drawn, 0, decay, constant), kind,
                ACTIVATIONS.index(check_choice("activation", activation, ACTIVATIONS)), inverse_variance, marks.shape[1],
                len(units) - 1, *units]  # fmt: skip
     parameters = np.concatenate([np.array(numbers, np.float64), table.ravel(), marks.ravel()])

@@ -66,7 +66,7 @@ def test_primitives_take_runs_or_arrays():
     assert picture[7, 2] == pytest.approx(1 / cell)  # rows of a picture are y
     line, band = figures.kl_curve([1, 10], [[1.0, 0.5], [2.0, 0.7], [1.5, 0.9]], axes, label="x", color="black")
     np.testing.assert_allclose(line.get_ydata(), [1.5, 0.7])
-    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(1.5 + 4.302653 * 0.5 / np.sqrt(3))
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(1.5 * np.exp(4.302653 * 0.5 / np.sqrt(3) / 1.5))
     (path,) = figures.trajectory(np.arange(8.0).reshape(4, 2), axes, breaks=np.array([0, 0, 1, 0], bool))
     assert np.isnan(path.get_xdata()).tolist() == [False, False, True, False, False]
     for bad in (np.zeros((3, 3)), np.zeros(4)):

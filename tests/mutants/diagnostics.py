@@ -157,4 +157,18 @@ MUTANTS = [
         "0 if isinstance",
         "tests/toolkit/diagnostics/test_stopping.py -k correction",
     ),
+    Mutant(
+        "nested R-hat: chains of a group do not spread",
+        "toolkit/diagnostics/nested_r_hat.py",
+        "of_chains + variances.mean(axis=0), of_chains",
+        "variances.mean(axis=0), of_chains",
+        "tests/toolkit/diagnostics/test_nested_r_hat.py -k definition",
+    ),
+    Mutant(
+        "nested R-hat: groups are not by start",
+        "toolkit/diagnostics/nested_r_hat.py",
+        'np.argsort(starts, kind="stable")[: size * SUPERCHAINS]',
+        "np.arange(size * SUPERCHAINS)",
+        "tests/toolkit/diagnostics/test_nested_r_hat.py -k f_law",
+    ),
 ]

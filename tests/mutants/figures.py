@@ -59,4 +59,11 @@ MUTANTS = [
         "weights=None",
         "tests/figures/plots/test_plots.py -k density",
     ),
+    Mutant(
+        "KL: the band is cut at 1e-12",
+        "figures/plots/kl_curves.py",
+        "return mean, mean / factor, mean * factor",
+        "return mean, np.maximum(2.0 * mean - mean * factor, 1e-12), mean * factor",
+        "tests/figures/plots/test_plots.py -k stays_on_the_axis",
+    ),
 ]

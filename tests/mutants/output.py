@@ -169,21 +169,21 @@ MUTANTS = [
         "toolkit/_output/report/warnings.py",
         "not all_found and all_start_alike(run.init)",
         "not all_found and False",
-        "tests/toolkit/engine/test_starts.py -k one_point",
+        "tests/toolkit/problem/test_starts.py -k one_point",
     ),
     Mutant(
         "advice: modes that no draw is in pass",
         "toolkit/_output/report/warnings.py",
         "is_missed = ~found & (weights * len(points) >= EXPECTED)",
         "is_missed = np.zeros_like(found)",
-        "tests/toolkit/engine/test_starts.py -k 25",
+        "tests/toolkit/problem/test_starts.py -k 25",
     ),
     Mutant(
         "coordinates: chains left out of a long run",
         "toolkit/_output/report/table.py",
         "    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)]",
         "    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)][:3]",
-        "tests/toolkit/engine/test_starts.py -k left_out",
+        "tests/toolkit/problem/test_starts.py -k left_out",
     ),
     Mutant(
         "files: any codec's name is taken",
@@ -240,5 +240,12 @@ MUTANTS = [
         '    compare_with(file, own, {"problem": describe_problem(driver.job.problem)}, paths.state)\n',
         "",
         "tests/toolkit/storage/test_held_chains.py -k held_last",
+    ),
+    Mutant(
+        "report: the seed of the chains",
+        "toolkit/_output/report/table.py",
+        "seed {run.given_seed}",
+        "seed {run.seed}",
+        "tests/toolkit/tuning/test_tune.py -k began_anew",
     ),
 ]

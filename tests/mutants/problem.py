@@ -87,4 +87,32 @@ MUTANTS = [
         "return rebind(value, allocates=allocates, ours=ours, products=False, done=done)",
         "tests/toolkit/maths/test_powers.py -k closed_form",
     ),
+    Mutant(
+        "text: a longdouble is its own list",
+        "toolkit/problem/call_text.py",
+        "if isinstance(value, np.longdouble | np.clongdouble):",
+        "if isinstance(value, np.clongdouble):",
+        "tests/toolkit/problem/test_call_text.py -k any_precision",
+    ),
+    Mutant(
+        "gradient check: a truth that cannot draw ends it",
+        "toolkit/problem/gradient_check.py",
+        "except ValueError:  # a truth",
+        "except KeyError:  # a truth",
+        "tests/toolkit/problem/test_gradient_check.py -k open_region",
+    ),
+    Mutant(
+        "properness: a law as wide as one decade is none",
+        "toolkit/problem/properness.py",
+        "low[d, side] = (rise < np.log(lengths.min(axis=1) / scale[d])[known]).all()",
+        "low[d, side] = (rise < np.log(lengths.min(axis=1) / scale[d])[known]).any()",
+        "tests/toolkit/problem/test_properness.py -k with_a_law",
+    ),
+    Mutant(
+        "properness: distances are no whole periods",
+        "toolkit/problem/properness.py",
+        "whole = [period * np.maximum(1.0, np.round(tens / period)) for period in PERIODS]",
+        "whole = [0.77 * tens for period in PERIODS]",
+        "tests/toolkit/problem/test_properness.py -k stays_low",
+    ),
 ]

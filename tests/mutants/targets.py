@@ -283,4 +283,11 @@ MUTANTS = [
         "first",
         "tests/targets/symbolic/test_sympy_targets.py -k max_of_many",
     ),
+    Mutant(
+        "network: the constant of one label",
+        "targets/posteriors/neural_network.py",
+        "constant = float((marks != UNSEEN).sum() *",
+        "constant = float(",
+        "tests/targets/posteriors/test_neural_network.py -k have_their_constant",
+    ),
 ]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, Watch, run_to_end
 from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
-from .._engine.starts import Keys
 from .._output.run import Run
 from ..accumulators import Accumulator
 from ..accumulators.chain_tree import Nodes, Pooled, PooledPart, merge_nodes
+from ..problem.starts import Keys
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
 from . import store

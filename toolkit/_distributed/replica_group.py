@@ -11,8 +11,8 @@ from .._compiler.block_rows import NOISY_ENERGY
 from .._engine.driver import LONGEST_CHUNK, Driver
 from .._engine.job import Job, make_job
 from .._engine.run_record import Counts, RunRecord
-from .._engine.starts import Keys
 from .._engine.state import STATUS, STORED, Outputs, by_chain, stored_names, views
+from ..problem.starts import Keys
 from ..samplers.sampler import Sampler
 from ..tempering.contour_groups import GroupTheta, SharedTheta, group_theta, set_theta
 from .tasks import Payload, opened

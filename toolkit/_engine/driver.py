@@ -24,6 +24,7 @@ from ..accumulators.interface import State
 from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning, listed
 from ..problem.definition import Problem
+from ..problem.properness import endless_fall
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
 from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
@@ -36,11 +37,12 @@ Floats = NDArray[np.float64]
 
 
 def divergence_error(
-    job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord, saved: str
+    job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord, saved: str, holds: str
 ) -> DivergenceError:
     """The error for the first lane that diverged.
 
-    status: (chain, replica), some not 0. run: with the draws so far. saved: a sentence on the checkpoint, or "".
+    status: (chain, replica), some not 0. run: with the draws so far. saved: a sentence on the checkpoint, or "". holds:
+    the words for what ``run`` holds.
     """
     step = int(status[status > 0].min()) - 1
     place, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
@@ -58,13 +60,13 @@ def divergence_error(
             "inertia larger, or the top temperature lower."
         )
     else:
-        cause = likely_cause(job.init, state, energy[0], gradient)
+        cause = endless_fall(job.problem, job.init[:, 0]) or likely_cause(job.init, state, energy[0], gradient)
     chain = int(job.keys.chains[place])
     message = (
         f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {listed(state)}, "
         f"with energy {energy[0]:.6g} and gradient of norm {steepness:.6g}, its step size "
         f"{step_size:g}. {cause} "
-        f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
+        f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` {holds}."
     )
     if job.on_divergence == "keep":
         message += " No chain is left to go on, which on_divergence='keep' would do."
@@ -175,6 +177,7 @@ class Driver(Generic[AnyRun]):
     def __init__(self, job: Job, progress: bool | None, run_class: type[AnyRun], *, keep_draws: bool = True) -> None:
         self.job = job
         self._run_class = run_class
+        self._keep_draws = keep_draws
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self._accumulation = HostAccumulation(job, self._accumulated)
         self._engine = make_engine(job, needs_host_draws(job, keep_draws), self._accumulated)
@@ -252,6 +255,14 @@ class Driver(Generic[AnyRun]):
     def n_draws(self) -> int:
         """Draws kept so far."""
         return self._finished.draws
+
+    def holds(self, draws: str, *, the: bool = False) -> str:
+        """The words for what the run so far holds; draws: those after the number of draws; the: an article before."""
+        if self._keep_draws:
+            return f"holds {'the ' if the else ''}{self.n_draws}{draws}"
+        if set(self.job.accumulators) <= {JUDGED}:
+            return "holds no draws, as keep_draws=False"
+        return f"holds no draws, as keep_draws=False, but what its accumulators have of {self.n_draws} a chain"
 
     @property
     def n_traced(self) -> int:
@@ -443,7 +454,8 @@ class Driver(Generic[AnyRun]):
         if status is None:
             return
         words = saved.save_last_good(self, outputs)
-        raise divergence_error(self.job, self.blocks, status, self.result(*filled), words)
+        holds = "holds the draws so far" if self._keep_draws else self.holds("")
+        raise divergence_error(self.job, self.blocks, status, self.result(*filled), words, holds)
 
 
 class Saves(Protocol):
@@ -620,7 +632,7 @@ def execute(
         all_steps = "" if job.is_open else f" of {job.n_steps}"
         all_draws = f" of {kept.steps.size}" if isinstance(watch, RunsToEnd) else ""
         warnings.warn(
-            f"interrupted after {driver.done}{all_steps} steps; the run holds {driver.n_draws}{all_draws} draws",
+            f"interrupted after {driver.done}{all_steps} steps; the run {driver.holds(f'{all_draws} draws')}",
             InterruptedWarning,
             stacklevel=stacklevel + 1,
         )
@@ -657,8 +669,8 @@ def attach_run(error: BaseException, driver: Driver[Any], run: Any) -> None:
         if isinstance(error, KeyboardInterrupt):
             return
         error.add_note(
-            f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
-            f"{driver.n_draws} draws of each chain until then."
+            f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` "
+            f"{driver.holds(' draws of each chain until then', the=True)}."
         )
 
 

@@ -26,6 +26,7 @@ from ..errors import (
 )
 from ..maths.philox import MAX_CHAINS, MAX_STEPS
 from ..problem.definition import Problem, Spread, as_problem
+from ..problem.starts import Keys, draw_starts
 from ..samplers.sampler import Sampler
 from ..schedules import Factors, depends_on_length, evaluate
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
@@ -33,7 +34,6 @@ from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import N_TRACED, N_TRACED_COUPLING, STATISTICS, TRACED, TRACED_COUPLING
 from .run_record import swept_arrays
-from .starts import Keys, draw_starts
 from .state import Layout, Outputs
 
 Floats = NDArray[np.float64]

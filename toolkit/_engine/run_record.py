@@ -134,12 +134,14 @@ class Tuning(NamedTuple):
     """How the numbers of a run's sampler were found by ``tune``.
 
     report: of the tuning. gradients: evaluations before the run, with those of an attempt that was not enough.
-    warnings: what is doubtful.
+    warnings: what is doubtful. seed: the seed that the user gave, from which those of the tuning and of a second
+    attempt were derived; None: that of the run, as in files of earlier versions.
     """
 
     report: str
     gradients: int
     warnings: tuple[str, ...]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,7 @@ class RunRecord:
 
     problem: Problem
     sampler: Sampler
-    seed: int
+    seed: int  # of the chains' random numbers; `given_seed` is the user's
     n_steps: int
     total_steps: int
     burn_in: int
@@ -200,6 +202,14 @@ class RunRecord:
         if self.replica_weights is None:
             return np.ones(self.draws.shape[:2])
         return fold(self.replica_weights[:, : self.sampler.n_target_replicas])
+
+    @property
+    def given_seed(self) -> int:
+        """The seed that the user gave, by which the same call makes the run again.
+
+        It is ``seed`` itself, unless ``sample`` tuned twice: ``seed`` is then derived from it.
+        """
+        return self.seed if self.tuning is None or self.tuning.seed is None else self.tuning.seed
 
     @property
     def swaps(self) -> Integers:
@@ -262,7 +272,7 @@ class RunRecord:
         return (
             f"{type(self).__name__}({self.sampler.name} on {self.problem.name}: {chains} chains × "
             f"{replicas} kept replicas × {draws} draws of dimension {dim}; {self.n_steps} steps, "
-            f"burn_in={self.burn_in}, thin={self.thin}, seed={self.seed}, "
+            f"burn_in={self.burn_in}, thin={self.thin}, seed={self.given_seed}, "
             f"{self.elapsed:.2f} s{', interrupted' if self.interrupted else ''})"
         )
 

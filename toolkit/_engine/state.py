@@ -23,13 +23,13 @@ from .._compiler.block_rows import (
 )
 from ..maths.philox import LOW, WORD
 from ..problem.definition import Problem, Target
+from ..problem.starts import Keys
 from ..samplers.sampler import Sampler, coordinate_scales
 from ..tempering.continuous import KICKS, XI, ContinuousTempering
 from ..tempering.contour_tempering import Contour, ContourState, contour_state, forget_visited_range
 from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
 from ..tempering.stein_particles import Stein, distances_room
 from .noise_buffer import NoiseBuffer, make_noise_buffer
-from .starts import Keys
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -34,6 +34,8 @@ class Run(RunRecord):
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine, device and engine.
     stopping: how ``until`` ended the run; None without. tuning: how ``tune`` found the sampler; None without.
+    seed: of the chains' random numbers. given_seed: the user's, which reports print; another one only after a second
+    tuning.
     """
 
     def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":

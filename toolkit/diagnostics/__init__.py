@@ -25,6 +25,7 @@ from .exchange import (
     swap_rates,
 )
 from .modes import ModeCoverage, ModeWeights, mode_coverage, mode_weights_error
+from .nested_r_hat import nested_r_hat
 from .stein_discrepancy import SteinDiscrepancy, ksd
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "mmd",
     "mode_coverage",
     "mode_weights_error",
+    "nested_r_hat",
     "r_hat",
     "round_trips",
     "swap_rates",

@@ -15,15 +15,27 @@ T = TypeVar("T")
 
 
 def argument_text(value: Any) -> str:
-    """A short text of an argument: what makes it again, or, in angle brackets, what it is."""
+    """A short text of an argument: an expression that makes it again, or its type in angle brackets."""
+    try:
+        return expression_of(value)
+    except (
+        Exception
+    ):  # the value's own methods, or a list that contains itself: a constructor must not fail by its text
+        return f"<{type(value).__name__}>"
+
+
+def expression_of(value: Any) -> str:
+    """The text of an argument. Raises what the value's own methods raise."""
+    if isinstance(value, np.longdouble | np.clongdouble):  # NumPy has no Python number for them: tolist changes nothing
+        return expression_of(complex(value) if isinstance(value, np.clongdouble) else float(value))
     if isinstance(value, np.ndarray | np.generic):
         if value.size > MOST_NUMBERS:
             return f"<array of shape {value.shape}>"
-        return argument_text(value.tolist())
+        return expression_of(value.tolist())
     if isinstance(value, list | tuple):
         if np.size(np.asarray(value, dtype=object)) > MOST_NUMBERS:
             return f"<{type(value).__name__} of {len(value)}>"
-        inside = ", ".join(map(argument_text, value))
+        inside = ", ".join(map(expression_of, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if len(value) == 1 else f"({inside})"
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import check_array, check_count, check_number, check_room, made_again
 from .definition import Problem, as_problem
+from .starts import Keys, draw_starts
 
 # Likely causes of a wrong gradient: common mistakes, recognised from got and expected slopes.
 
@@ -220,8 +221,9 @@ def check_gradient(
 ) -> GradientReport:
     """Compare the gradient of a Problem or Target with differences of its energy, in every coordinate.
 
-    points: where, (n, dim). None: ``n_points`` exact draws where there is truth, else points around ``init`` (dim,)
-    (None: the origin) at distances 1e-3 to 10, inside the domain. tolerance: the error allowed relative to the slope,
+    points: where, (n, dim). None: ``n_points`` exact draws where there is a truth that can draw; else points around
+    ``init`` (dim,) (None: the origin) at distances 1e-3 to 10, inside the domain; or, where there are none of these and
+    no ``init``, points where ``sample`` would start chains. tolerance: the error allowed relative to the slope,
     beside ten times what the difference itself may be off by (``gradient_check.differentiate``; 1e-9 relative on smooth
     energies). Minibatches: all data are used. Print the report, or look at its attributes.
 
@@ -300,12 +302,17 @@ def given_points(problem: Problem, points: Any) -> Array:
 
 
 def default_points(problem: Problem, n_points: int, init: Any, seed: int) -> Array:
-    """Exact draws of the problem or its target; else points around ``init`` with finite energy."""
+    """Exact draws of the problem or its target; else points around ``init`` with finite energy, or starts inside."""
     dim = problem.target.dim
     if init is None:
         for truth in (problem.truth, problem.target.truth if problem.domain is None else None):
             if truth is not None:
-                return np.asarray(truth.independent_draws(n_points, seed=seed), np.float64)
+                try:
+                    return np.asarray(truth.independent_draws(n_points, seed=seed), np.float64)
+                except (
+                    ValueError
+                ):  # a truth that cannot draw: of a target without one in an open region, or a small one
+                    return starts_inside(problem, n_points, seed)
     start = np.zeros(dim) if init is None else check_array("init", init)
     if start.shape != (dim,):
         raise ValueError(f"init must have shape ({dim},), got {start.shape}")
@@ -315,12 +322,19 @@ def default_points(problem: Problem, n_points: int, init: Any, seed: int) -> Arr
     candidates = candidates[problem.contains(candidates)]
     if len(candidates):
         candidates = candidates[np.isfinite(problem.target.evaluate(candidates)[0])]
+    if not len(candidates) and init is None:
+        return starts_inside(problem, n_points, seed)
     if not len(candidates):
         raise ValueError(
             f"found no point around {start.tolist()} in {problem.name!r} where its energy is finite; give points=..."
         )
     indices = np.linspace(0, len(candidates) - 1, min(n_points, len(candidates))).astype(int)
     return np.asarray(candidates[indices])
+
+
+def starts_inside(problem: Problem, n_points: int, seed: int) -> Array:
+    """Points (n_points, dim) where ``sample`` would start chains. Raises ValueError where there are none."""
+    return draw_starts(problem, None, seed, Keys(np.arange(n_points)), 1)[:, 0]
 
 
 def check_outputs(problem: Problem, places: Array, energy: Array, gradient: Array) -> None:

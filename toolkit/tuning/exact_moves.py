@@ -184,11 +184,16 @@ EXTREME, EXTREME_STEPS = 0.01, 4  # share of the draws; steps
 CHECKS = 5
 
 
-def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats) -> float:
+def lanes_within(budget: int, sampler: Sampler) -> int:
+    """How many chains ``acceptance_at_extremes`` can start for ``budget`` evaluations, at most ``LANES``."""
+    return min(LANES, budget // (2 * (1 + EXTREME_STEPS * max(1, sampler.dynamics.leapfrogs))))
+
+
+def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats, lanes: int = LANES) -> float:
     """Acceptance of the first moves from draws of the highest energies, or of the steepest gradients, if smaller.
 
-    draws: (n, dim). A step that is too long for a narrow place is rarely taken into it, nor out of it: what is lost
-    shows at its edge.
+    draws: (n, dim). lanes: chains that start from each kind. A step that is too long for a narrow place is rarely taken
+    into it, nor out of it: what is lost shows at its edge.
     """
     points = np.unique(draws[np.isfinite(draws).all(axis=1)], axis=0)
     points = points[:: -(-len(points) // 2**14)]
@@ -199,8 +204,8 @@ def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats) -> flo
     )  # fmt: skip
     found = []
     for extremity in (energy, ((gradient @ scale_matrix(sampler, study.dim)) ** 2).sum(axis=1)):
-        last = np.argsort(extremity, kind="stable")[-max(LANES, int(EXTREME * len(points))) :]
-        states = points[np.resize(last[np.linspace(0, len(last) - 1, min(LANES, len(last))).astype(np.int64)], LANES)]
+        last = np.argsort(extremity, kind="stable")[-max(lanes, int(EXTREME * len(points))) :]
+        states = points[np.resize(last[np.linspace(0, len(last) - 1, min(lanes, len(last))).astype(np.int64)], lanes)]
         run = study.run(alone, EXTREME_STEPS, states[:, None], burn_in=0)
         found.append(float(run.acceptance.mean()))
     return min(found)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.starts import Keys, draw_starts
 from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
 from ..problem.definition import Problem, Spread, Target, as_problem
+from ..problem.starts import Keys, draw_starts
 from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange

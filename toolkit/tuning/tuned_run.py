@@ -15,10 +15,11 @@ from ..diagnostics.stopping import Condition
 from ..errors import check_count, shown
 from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem, Spread, as_problem
+from ..problem.properness import budget_of
 from ..samplers.exchange import pt_hmc
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
-from .exact_moves import acceptance_at_extremes
+from .exact_moves import EXTREME_STEPS, acceptance_at_extremes, lanes_within
 from .procedure import chosen, tune
 from .result import Tuned
 from .study import LANES, Floats, Study
@@ -153,7 +154,7 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
             own["checkpoint"] = f"{path}.again"
         arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
         run = run_sampler(problem, **arguments, **{**options, **own}, stacklevel=stacklevel + 1)
-        run = with_tuning(run, tuned, spent, options["threads"])
+        run = with_tuning(run, tuned, spent, options["threads"], seed)
         assert run.tuning is not None
         is_settled = run.stopping is None or (run.stopping.satisfied and not run.tuning.warnings)
         if run.interrupted or is_settled or attempt + 1 == len(limits):
@@ -178,38 +179,58 @@ def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
     return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
 
 
-def with_tuning(run: Run, tuned: Tuned, before: int = 0, threads: int | None = None) -> Run:
-    """``run`` with the report of its tuning, and with what is doubtful. before: gradients of an earlier attempt.
+def with_tuning(run: Run, tuned: Tuned, before: int = 0, threads: int | None = None, seed: int | None = None) -> Run:
+    """``run`` with the report of its tuning, and with what is doubtful.
 
+    before: gradients of an earlier attempt. seed: the user's; None: that of the run.
     What the tuning could not find is no concern of a run that has come to what was wanted.
     """
     settled = run.stopping is not None and run.stopping.satisfied
     doubts = () if settled else tuned.warnings
     with contextlib.suppress(KeyboardInterrupt):  # the run is there, whatever is thought of it
-        doubts = (*doubts, *unvisited(run, tuned), *narrow_places(run, threads))
+        doubts = (*doubts, *places_in_doubt(run, tuned, threads))
     report = tuned.report
     if before:
         report += (
-            f"\n\n  A tuning and a run before this one, of {before:,} gradients together, were not enough. This run's "
-            f"seed, {run.seed}, was made from the one given."
+            f"\n\n  A tuning and a run before this one, of {before:,} gradients together, were not enough. The "
+            f"chains' own seed, {run.seed}, was made from the one given{'' if seed is None else f', {seed}'}."
         )
-    return dataclasses.replace(run, tuning=Tuning(report, before + tuned.cost.gradients, doubts))
+    own = None if seed == run.seed else seed
+    return dataclasses.replace(run, tuning=Tuning(report, before + tuned.cost.gradients, doubts, own))
 
 
-def narrow_places(run: Run, threads: int | None = None) -> tuple[str, ...]:
+def places_in_doubt(run: Run, tuned: Tuned, threads: int | None) -> tuple[str, ...]:
+    """Warnings of ``unvisited`` and ``narrow_places``; none where a Python function raises what it has not before."""
+    if run.problem.target.callback is None:
+        return *unvisited(run, tuned), *narrow_places(run, threads)
+    budget = budget_of(run.gradient_evaluations)
+    with contextlib.suppress(Exception):  # the run is there
+        return *unvisited(run, tuned, budget // 4), *narrow_places(run, threads, budget - budget // 4)
+    return ()
+
+
+def narrow_places(run: Run, threads: int | None = None, budget: int | None = None) -> tuple[str, ...]:
     """A warning where moves from the most extreme draws are accepted much less than others.
 
-    Not of Python functions, which may be slow, or raise.
+    budget: of evaluations, None: as many as it takes. It is split between the draws, of which the extreme ones are
+    found, and the moves from these, which are then of fewer chains, so that chance is allowed for.
     """
     draws = run.draws.reshape(-1, run.draws.shape[2])
-    if run.problem.target.callback is not None or run.interrupted:
+    if run.interrupted:
         return ()
     if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
         return ()
+    lanes, chance = LANES, 0.0
+    if budget is not None:
+        lanes = lanes_within(budget - FEWEST_DRAWS, run.sampler)
+        if lanes < FEWEST_LANES:
+            return ()
+        draws = draws[:: -(-len(draws) // FEWEST_DRAWS)]
+        chance = 1.0 / np.sqrt(lanes * EXTREME_STEPS)  # two standard errors of a share, at most
     study = Study(run.problem, derived_seed(run.seed, TUNING, 2), 0, run.sampler.boundary, threads=threads)
     usual = float(run.acceptance[:, 0].mean())
-    extreme = acceptance_at_extremes(study, run.sampler, draws)
-    if extreme >= VERY_NARROW * usual:
+    extreme = acceptance_at_extremes(study, run.sampler, draws, lanes)
+    if extreme + chance >= VERY_NARROW * usual:
         return ()
     return (
         f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others "
@@ -222,26 +243,33 @@ def narrow_places(run: Run, threads: int | None = None) -> tuple[str, ...]:
 
 VERY_NARROW = 0.5  # as NARROW, of a run: below it a warning
 MOST_DRAWS = 2**14
+FEWEST_DRAWS, FEWEST_LANES = 200, 8  # of a Python function, whose evaluations are few: draws, and chains from extremes
 USUAL = 0.9  # quantile of the draws' energies: a place with less is where draws should be
 FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile
 
 
-def unvisited(run: Run, tuned: Tuned) -> tuple[str, ...]:
+def unvisited(run: Run, tuned: Tuned, budget: int | None = None) -> tuple[str, ...]:
     """A warning where a state of exploration, of an energy as draws have it, has no draw near.
 
-    Not where draws are weighted or fewer than 1,000, or energies are of minibatches or of a Python function.
+    Not where draws are weighted or fewer than 1,000, or energies are of minibatches. budget: of evaluations, None: as
+    many as it takes; half of it is for draws, half for states.
     """
     draws = run.draws.reshape(-1, run.draws.shape[2])
-    target = run.problem.target
-    if len(tuned.sites) == 0 or len(draws) < 1000 or run.sampler.is_weighted or target.stochastic or target.callback:
+    target, sites = run.problem.target, tuned.sites
+    if len(sites) == 0 or len(draws) < 1000 or run.sampler.is_weighted or target.stochastic:
         return ()
+    most = 1024 if budget is None else min(1024, budget // 2)
+    if most < FEWEST_DRAWS // 2:
+        return ()
+    if budget is not None:
+        sites = sites[:: -(-len(sites) // most)]
     draws = draws[:: -(-len(draws) // MOST_DRAWS)]
     draws = draws[np.isfinite(draws).all(axis=1)]
-    some = draws[:: -(-len(draws) // 1024)]
+    some = draws[:: -(-len(draws) // most)]
     energies, gradients = target.evaluate(some)
-    site_energies = target.evaluate(tuned.sites)[0]
+    site_energies = target.evaluate(sites)[0]
     usual = np.quantile(energies, USUAL)
-    sites = tuned.sites[site_energies <= usual]
+    sites = sites[site_energies <= usual]
     units = np.sqrt((gradients**2).mean(axis=0))
     if len(sites) == 0 or not (np.isfinite(units).all() and (units > 0.0).all()):
         return ()

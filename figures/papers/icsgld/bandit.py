@@ -113,6 +113,7 @@ class Buffer:
         return posteriors.network(
             features[self.mushroom], rewards, hidden=HIDDEN, likelihood="normal", noise=noise,
             prior=WEIGHT_DECAY**-0.5, batch_size=BATCH, precision="float32", name="mushroom bandit",
+            normalised=False,  # energies are those of the paper's partition
         )  # fmt: skip
 
 

@@ -8,9 +8,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import scipy
 
 import figures
 from figures.plots import style
+from figures.plots.kl_curves import interval, ratio_interval
 from figures.plots.swap_paths import directions
 from sysid import systems
 from sysid.solvers import integrate
@@ -462,3 +464,27 @@ def test_gallery_numbers(gallery):
     corners = cells.reshape(61, 61)
     near = corners[1:, 1:] | corners[:-1, 1:] | corners[1:, :-1] | corners[:-1, :-1]
     assert data["cells"][~near].sum() < 1e-3  # cells whose corners all lie outside the flower
+
+
+@pytest.mark.parametrize("chains", [4, 8, 32])
+def test_the_band_of_kl_stays_on_the_axis(axes, chains):
+    """KL that falls at another time in each chain, whose spread is larger than its mean; a log axis shows the band."""
+    at = np.geomspace(10.0, 1e4, 40)
+    path = np.where(at < np.geomspace(100.0, 6000.0, chains)[:, None], 1.5, 0.02)
+    line, band = figures.kl_curve(at, path, axes, label="x")
+    edges = band.get_paths()[0].vertices[:, 1]
+    quantile = scipy.special.stdtrit(chains - 1, 0.975)
+    assert edges.min() >= line.get_ydata().min() * np.exp(-quantile)  # a relative standard error is at most 1
+    assert edges.max() <= 1.5 * np.exp(quantile)
+
+
+def test_the_interval_of_kl_covers_its_mean():
+    """95 % of the intervals of 8 chains that fall at random times; where the spread is small, it is the plain one."""
+    times = RNG.random((4_000, 8))
+    paths = np.where(times < 0.5, 1.5, 0.02)[:, :, None]
+    covered = [low[0] <= 0.76 <= high[0] for _, low, high in map(ratio_interval, paths)]
+    assert 0.9 < np.mean(covered) <= 1.0
+    values = 1.0 + 1e-4 * RNG.standard_normal((8, 3))
+    mean, low, high = ratio_interval(values)
+    np.testing.assert_allclose([mean - low, high - mean], np.tile(interval(values)[1], (2, 1)), rtol=1e-3)
+    assert [part.tolist() for part in ratio_interval(np.zeros((3, 1)))] == [[0.0]] * 3

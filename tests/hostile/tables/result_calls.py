@@ -321,6 +321,9 @@ CALLS = [
         "variance": or_none(array([1.0, 1.0], lambda a: a.shape == (2,) and (a > 0).all())), "cutoff": OPEN_SHARE}),
     Call("toolkit.diagnostics.convergence.r_hat",
          diagnostics.r_hat, {"draws": DRAWS}, {"draws": IS_DRAWS, "weights": IS_WEIGHTS}),
+    Call("toolkit.diagnostics.nested_r_hat.nested_r_hat",
+         diagnostics.nested_r_hat, {"draws": DRAWS, "n_superchains": len(DRAWS)},
+         {"draws": IS_DRAWS, "n_superchains": count(2, len(DRAWS) + 1)}, {"n_superchains": "draws"}),
     Call("toolkit.diagnostics.energies.energy_histogram", diagnostics.energy_histogram, {"energies": ENERGIES,
         "edges": EDGES}, {
         "energies": array(ENERGIES, lambda a: a.ndim == 2 and a.size > 0), "edges": IS_EDGES, "weights": IS_WEIGHTS,

@@ -176,6 +176,7 @@ CALLS = [
         "likelihood": choice("categorical", "bernoulli", "normal"), "activation": choice("relu", "tanh"),
         "n_classes": or_none(count(2, 2**10)), "noise": number(1e-100, 1e100),
         "prior": or_none(number(1e-100, 1e100)), "precision": choice("float64", "float32"),
+        "normalised": flag(),
     }, {"features": "labels", "n_classes": "labels hidden", "batch_size": "hidden"}),
     Call("targets.posteriors.neural_network.predict", posteriors.predict, {
         "target": NETWORK, "positions": [0.0] * NETWORK.dim, "features": FEATURES}, {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 from scipy.special import log_expit, log_softmax
 
 from targets.posteriors import linear_regression, logistic_regression, network, predict
@@ -90,7 +91,7 @@ def test_without_hidden_layers_it_is_a_regression(batch_size):
     )
     theirs = linear_regression(WITH_ONES, RESPONSE[:, 0], noise=0.5, prior=2.0, batch_size=batch_size)
     points = RNG.standard_normal((3, N_IN + 1))
-    constant = N * np.log(0.5) + (N_IN + 1) * np.log(2.0) + 0.5 * (N + N_IN + 1) * np.log(2.0 * np.pi)
+    constant = (N_IN + 1) * np.log(2.0) + 0.5 * (N_IN + 1) * np.log(2.0 * np.pi)  # of the prior
     marks = (CLASSES > 0).astype(int)
     logits = network(FEATURES, marks, hidden=(), likelihood="bernoulli", prior=2.0, batch_size=batch_size)
     logistic = logistic_regression(WITH_ONES, marks, prior=2.0, batch_size=batch_size)
@@ -102,6 +103,28 @@ def test_without_hidden_layers_it_is_a_regression(batch_size):
             np.testing.assert_allclose(drawn[0][0] + shift, drawn[1][0], rtol=1e-11)
             np.testing.assert_allclose(drawn[0][1], drawn[1][1], rtol=1e-9, atol=1e-9)
             assert not np.allclose(drawn[0][0] + shift, known.evaluate(points)[0][:, None], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("noise", "prior"), [(0.5, 2.0), (3.0, 0.7), (1e-3, 5.0)])
+def test_energies_of_normal_labels_have_their_constant(noise, prior):
+    """U is −log N(y | f, noise²) of every observed label plus the prior's square; its integral is the evidence."""
+    response = np.where(RNG.random((N, 2)) < 0.3, np.nan, RESPONSE[:, :2])
+    options = {"hidden": (), "likelihood": "normal", "noise": noise, "prior": prior}
+    target = network(FEATURES, response, **options)
+    weights = RNG.standard_normal((3, target.dim))
+    outputs = predict(target, weights, FEATURES)
+    logs = np.nansum(scipy.stats.norm.logpdf(response, outputs, noise), axis=(1, 2))
+    energies, gradients = target.evaluate(weights)
+    np.testing.assert_allclose(energies, -logs + 0.5 * (weights**2).sum(axis=1) / prior**2, rtol=1e-12)
+    plain = network(FEATURES, response, **options, normalised=False)
+    shift = np.isfinite(response).sum() * np.log(noise * np.sqrt(2.0 * np.pi))
+    np.testing.assert_allclose(energies - plain.evaluate(weights)[0], shift, rtol=1e-9)
+    assert (plain.evaluate(weights)[1] == gradients).all()
+    known = linear_regression(WITH_ONES, RESPONSE[:, 0], noise=noise, prior=prior)
+    ours = network(FEATURES, RESPONSE[:, 0], **options)
+    place, prior_constant = np.zeros((1, known.dim)), known.dim * np.log(prior * np.sqrt(2.0 * np.pi))
+    apart = known.evaluate(place)[0] - ours.evaluate(place)[0]
+    np.testing.assert_allclose(apart, prior_constant, rtol=1e-7)
 
 
 def test_minibatches_have_their_mean_and_covariance():

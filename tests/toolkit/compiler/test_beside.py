@@ -19,9 +19,9 @@ from toolkit._compiler.other_process import OtherProcess
 from toolkit._compiler.signatures import DOMAIN
 from toolkit._engine import cpu
 from toolkit._engine.job import make_job
-from toolkit._engine.starts import Keys
 from toolkit.boundaries.convex import everywhere_inside
 from toolkit.dynamics.metropolis import no_move
+from toolkit.problem.starts import Keys
 from toolkit.tempering.interface import no_tempering
 
 THREE = """

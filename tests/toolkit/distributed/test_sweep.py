@@ -470,6 +470,7 @@ def test_ctrl_c_returns_what_is_there(tmp_path, counted):
         part = toolkit.sweep(TWO, grid, seeds=[0], threads=1, checkpoint=path, measure=press, **RUN)
     known = part["mean"].notnull().all("coordinate").values.ravel()
     assert 0 < known.sum() < 40
+    assert "error" in part
     counted.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -557,3 +558,19 @@ def test_the_table_is_saved_by_xarray(tmp_path):
     with xarray.open_dataset(tmp_path / "sweep.nc", engine="h5netcdf") as read:
         assert read.equals(table)
     assert dataclasses.is_dataclass(sgld_grid())
+
+
+def test_an_interrupted_table_has_all_columns(monkeypatch):
+    """Also where no run is done: columns follow from the problems and the grid, not from the cells that are there."""
+    grid = sgld_grid([0.02, 0.05])
+    whole = toolkit.sweep({"two": TWO, "line": LINE}, grid, seeds=[0, 1], threads=1, **RUN)
+
+    def pressed(self, runner):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep_module.Collected, "fill_with", pressed)
+    with pytest.warns(InterruptedWarning, match="interrupted after 0 of 8 runs"):
+        part = toolkit.sweep({"two": TWO, "line": LINE}, grid, seeds=[0, 1], threads=1, **RUN)
+    assert set(part) == set(whole)
+    assert "error_over_seeds" in part
+    assert {name: part[name].shape for name in part} == {name: whole[name].shape for name in whole}

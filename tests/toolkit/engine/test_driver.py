@@ -17,6 +17,7 @@ from toolkit import (
     Target,
     accumulators,
     diagnostics,
+    from_callable,
     sample,
     samplers,
     stopping,
@@ -100,7 +101,8 @@ def test_the_chunk_under_way_is_part_of_the_run(monkeypatch, keep_draws):
         return count(*given)
 
     monkeypatch.setattr(driver, "count", counted)
-    with pytest.warns(InterruptedWarning, match="interrupted after 30 of 50 steps"):
+    holds = "holds 30 of 50 draws$" if keep_draws else "holds no draws, as keep_draws=False$"
+    with pytest.warns(InterruptedWarning, match=f"interrupted after 30 of 50 steps; the run {holds}"):
         run = sample(problem, sampler, **arguments, threads=2, keep_draws=keep_draws)
     assert run.interrupted
     assert run.n_steps == 30
@@ -270,3 +272,29 @@ def test_conditions_judge_the_chains_that_are_left():
                  **QUARTIC_RUN | {"n_steps": None})  # fmt: skip
     assert run.diverged.tolist() == [False, True, False]
     assert run.stopping.conditions[0].value == diagnostics.ess(run.draws[[0, 2]]).min() >= 100.0
+
+
+def test_words_for_a_run_that_keeps_no_draws():
+    """A Python function that raises, and a divergence: neither message says that there are draws."""
+
+    def raising(x):
+        raising.calls += 1
+        if raising.calls > 40:
+            raise KeyError("lost")
+        return 0.5 * (x**2).sum(axis=1), x
+
+    def steep(x):
+        with np.errstate(all="ignore"):
+            return 0.5 * (x**2).sum(axis=1), x
+
+    none = "this error's `run` holds no draws, as keep_draws=False"
+    options = {"n_steps": 5_000, "n_chains": 4, "seed": 1, "keep_draws": False}
+    for held, words in (({}, "."), ({"m": accumulators.moments()}, ", but what its accumulators have of ")):
+        raising.calls = 0
+        target = from_callable(raising, dim=2, name="mine")
+        with pytest.raises(KeyError) as caught:
+            sample(target, samplers.sgld(0.1), accumulators=held, **options)
+        (note,) = caught.value.__notes__
+        assert none + words in note
+    with pytest.raises(DivergenceError, match=none):
+        sample(from_callable(steep, dim=2, name="steep"), samplers.sgld(5.0), **options)

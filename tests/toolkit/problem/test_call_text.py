@@ -103,3 +103,37 @@ def test_of_calls_in_calls_the_outer_one_is_shown():
         return mixtures.gaussian_mixture([[weight]], 1.0)
 
     assert repr(made(2.0, name="other")) == "mine.made(2.0, name='other')"
+
+
+@pytest.mark.parametrize("kind", [np.longdouble, np.float16, np.float32, np.int8, np.uint64])
+def test_numbers_of_any_precision_are_shown_as_floats(kind):
+    assert repr(samplers.sgld(kind(2))) in ("samplers.sgld(2.0)", "samplers.sgld(2)")
+    assert samplers.sgld(kind(2)) == samplers.sgld(2.0)
+    ends = domains.box(np.zeros(2, kind), np.ones(2, kind))
+    assert repr(ends) in ("domains.box([0.0, 0.0], [1.0, 1.0])", "domains.box([0, 0], [1, 1])")
+    assert repr(mixtures.gaussian_mixture(np.zeros((1, 2), kind), kind(2))).count("0") >= 2
+    assert argument_text([kind(1), (kind(3),)]) in ("[1.0, (3.0,)]", "[1, (3,)]")
+
+
+def test_numbers_that_are_no_real_floats_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"step_size must be finite and > 0, got .*1e.4000"):
+        samplers.sgld(np.longdouble("1e4000"))
+    with pytest.raises(TypeError, match="step_size must be a number"):
+        samplers.sgld(np.clongdouble(1.0))
+    with pytest.raises(TypeError, match="lower must be an array of real numbers"):
+        domains.box(np.zeros(2, object), np.ones(2))
+    with pytest.raises(ValueError, match="must be finite, got inf"):
+        mixtures.gaussian_mixture(np.array([[np.longdouble("1e4000")]]), 1.0)
+
+
+def test_no_argument_makes_a_text_fail():
+    class Rude:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    endless = []
+    endless.append(endless)
+    assert argument_text(Rude()) == "<Rude>"
+    assert argument_text([1.0, Rude()]) == "<list>"
+    assert argument_text(endless) == "<list>"
+    assert argument_text(np.clongdouble(2.0)) == "(2+0j)"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from targets import catalogue, constrained, mixtures, shapes
+from targets import catalogue, constrained, domains, mixtures, shapes
 from toolkit import GradientError, Target, check_gradient, from_callable, sample, samplers
 
 COSINE = mixtures.cosine25()
@@ -250,3 +250,28 @@ def test_false_alarms():
         for seed in range(100):
             moved = points if points is None else np.random.default_rng(seed).permutation(points) * 1.03125
             check_gradient(from_callable(function, dim=dim, name=name), moved, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        domains.box([0.0, 0.0], [np.inf, np.inf]),
+        domains.box([-np.inf, 40.0], [np.inf, np.inf]),
+        domains.half_spaces([[1.0, 1.0]], [-30.0]),
+        domains.box([0.0, 2.0, -np.inf], [np.inf, 3.0, np.inf]),
+    ],
+    ids=repr,
+)
+def test_a_target_without_a_truth_is_checked_inside_an_open_region(region):
+    """A wrong factor is found there, and the points lie inside."""
+    dim = region.dim
+
+    def energy(x, factor=1.0):
+        assert region.contains(x).mean() > 0.5  # differences may reach across the wall
+        return 0.5 * (x**2).sum(axis=1), factor * x
+
+    right = from_callable(energy, dim=dim, name="mine")
+    report = check_gradient(constrained(right, region))
+    assert report.compared > 8
+    with pytest.raises(GradientError, match=r"1\.5 times the slope"):
+        check_gradient(constrained(from_callable(lambda x: energy(x, 1.5), dim=dim, name="mine"), region))

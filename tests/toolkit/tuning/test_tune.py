@@ -9,12 +9,13 @@ import pytest
 
 import toolkit
 from targets import classics, constrained, domains, mixtures, posteriors, shapes
-from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
+from toolkit import Sampler, boundaries, from_callable, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
+from toolkit.problem.definition import as_problem
 from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
 from toolkit.tuning import tuned_run
 from toolkit.tuning.result import Cost, Tuned, cost_in_words
-from toolkit.tuning.tuned_run import unvisited, with_tuning
+from toolkit.tuning.tuned_run import narrow_places, unvisited, with_tuning
 
 FEW = 60_000
 
@@ -292,7 +293,7 @@ def test_no_bit_depends_on_threads_or_a_second_call():
     assert runs[0].n_steps == runs[1].n_steps
 
 
-def test_a_run_that_began_anew_says_so_and_counts_both(monkeypatch):
+def test_a_run_that_began_anew_says_so_and_counts_both(monkeypatch, tmp_path):
     monkeypatch.setattr(tuned_run, "ATTEMPTS", ((20_000, 2_000), (20_000, 200_000)))
     problem = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
     run = toolkit.sample(problem, seed=3, progress=False)
@@ -305,6 +306,14 @@ def test_a_run_that_began_anew_says_so_and_counts_both(monkeypatch):
     assert int(before.replace(",", "")) == run.tuning.gradients - own
     assert int(before.replace(",", "")) == first.tuning.gradients + first.gradient_evaluations
     assert "together" not in first.tuning.report
+    assert run.given_seed == 3 == first.given_seed
+    for text in (str(run), repr(run), run._repr_html_()):
+        assert "seed 3" in text or "seed=3" in text
+        assert str(run.seed) not in text
+    run.save(tmp_path / "run.npz")
+    again = toolkit.load(tmp_path / "run.npz", problem)
+    assert (again.seed, again.given_seed) == (run.seed, 3)
+    assert toolkit.sample(problem, seed=again.given_seed, progress=False).draws.tobytes() == run.draws.tobytes()
 
 
 def test_the_report_is_kept_in_files(tuned, tmp_path):
@@ -345,6 +354,41 @@ def test_a_mode_that_the_run_has_lost_is_told(tuned):
     (sentence,) = unvisited(lost, tuned)
     assert "places of low energy that the tuning had come to have no draw near" in sentence
     assert any(sentence in warning for warning in with_tuning(lost, tuned).warnings)
+
+
+def test_a_python_function_is_looked_at_too_for_a_hundredth_of_the_calls(tuned):
+    """A lost mode, and moves too long for a narrow place, are told as of a compiled target."""
+    problem, points = mixtures.cosine25(), []
+
+    def counted(x):
+        points.append(len(x))
+        return problem.evaluate(x)
+
+    mine = from_callable(counted, dim=2, name="mine")
+    run = toolkit.sample(problem, tuned, seed=3, n_steps=40_000, thin=20, progress=False)
+    draws = run.replica_draws.copy()
+    draws[draws[..., 0] > 0.9] = [-1.0, 0.0]
+    parts = {f: getattr(run, f) for f in run.__dataclass_fields__}
+    lost = toolkit.Run(**{**parts, "replica_draws": draws, "problem": as_problem(mine), "tuning": None})
+    assert any("have no draw near" in sentence for sentence in with_tuning(lost, tuned).warnings)
+    assert 0 < sum(points) <= min(2_000, 0.01 * run.gradient_evaluations)
+    found = toolkit.Run(**{**parts, "problem": as_problem(mine), "tuning": None})
+    assert with_tuning(found, tuned).tuning.warnings == ()
+
+
+def test_places_too_narrow_for_a_python_function_are_told(tuned):
+    """A funnel cut off at its neck by a step that is too long: the extremes accept nothing."""
+
+    def neck(x):
+        width = np.exp(0.5 * x[:, 0])
+        energy = x[:, 0] ** 2 / 18.0 + 0.5 * x[:, 0] + 0.5 * (x[:, 1] / width) ** 2
+        slope = np.stack([x[:, 0] / 9.0 + 0.5 - 0.5 * (x[:, 1] / width) ** 2, x[:, 1] / width**2], axis=1)
+        return energy, slope
+
+    mine = from_callable(neck, dim=2, name="neck")
+    run = toolkit.sample(mine, samplers.mala(1.0), n_steps=8_000, n_chains=64, thin=20, seed=1, progress=False)
+    assert any("too narrow for the step size" in sentence for sentence in narrow_places(run, budget=1_500))
+    assert narrow_places(run, budget=100) == ()
 
 
 def test_failure_is_loud():

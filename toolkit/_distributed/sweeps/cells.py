@@ -12,10 +12,10 @@ from ..._engine.driver import Driver, RunsToEnd
 from ..._engine.job import Job, make_job
 from ..._engine.partition_pilot import with_partition
 from ..._engine.run_record import Counts, RunRecord, Statistics
-from ..._engine.starts import Keys
 from ..._output.run import Run
 from ...errors import DivergenceError, is_a, shown
 from ...problem.definition import Problem, Spread
+from ...problem.starts import Keys
 from ...samplers.sampler import Sampler
 from ...tempering import Contour, ReplicaExchange
 from ..part import BY_CHAIN, run_chains

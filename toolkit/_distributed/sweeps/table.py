@@ -54,23 +54,27 @@ class Variables:
             offset += size
 
     def with_errors(self) -> dict[str, Array]:
-        """All arrays that some cell can have, with the deviation from the truth where it is known."""
+        """All arrays that some cell can have, with the deviation from the truth where it is known.
+
+        Which these are does not depend on the cells that are done, so a table of an interrupted sweep has them all.
+        """
         samplers = [self._request.grid.sampler(i) for i in range(self._request.grid.n_settings)]
         found = dict(self.arrays)
         if not any(sampler.dynamics.leapfrogs for sampler in samplers):
             del found["acceptance"]
         if not any(isinstance(sampler.tempering, ReplicaExchange) for sampler in samplers):
             del found["swap_rate"]
-        errors = np.full(found["mean"].shape, np.nan)
+        errors, is_known = np.full(found["mean"].shape, np.nan), False
         for p, problem in enumerate(self._request.problems):
             moments = moments_at_hand(problem)
             if moments is not None:
                 law = np.array([samples_target(problem, sampler) for sampler in samplers])
                 mean, sd = moments
+                is_known = is_known or (bool(law.any()) and bool(np.isfinite(mean / sd).any()))
                 own = errors[p, law]
                 own[..., : mean.size] = (found["mean"][p, law][..., : mean.size] - mean) / sd
                 errors[p, law] = own
-        return found if np.isnan(errors).all() else {**found, "error": errors}
+        return {**found, "error": errors} if is_known else found
 
 
 def moments_at_hand(problem: Problem) -> tuple[Array, Array] | None:

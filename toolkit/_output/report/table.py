@@ -239,7 +239,7 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
             "draws",
             f"{with_unit(run.n_chains, 'chain')} × {with_unit(draws, 'draw')}{replicas} × "
             f"{with_unit(problem.target.dim, 'dimension')}, "
-            f"burn-in {run.burn_in:,}, thin {run.thin:,}, seed {run.seed}",
+            f"burn-in {run.burn_in:,}, thin {run.thin:,}, seed {run.given_seed}",
         ),
         (
             "steps",

@@ -4,6 +4,7 @@ import html
 import math
 
 from ..._engine.run_record import RunRecord
+from .short_chains import short_chain_line
 from .table import MOST_ROWS, Coordinates, Table, lines_of, tables_of, with_unit
 from .warnings import Comparison, compare_with_truth, warnings_of
 
@@ -25,7 +26,7 @@ def text_of(run: RunRecord) -> str:
     """The run in lines of text."""
     tables = tables_of(run)
     comparison = compare_with_truth(run, tables)
-    lines = [*lines_of(run), *truth_line(comparison)]
+    lines = [*lines_of(run), *truth_line(comparison), *short_chain_line(run, tables)]
     width = max(len(label) for label, _ in lines)
     out = [title(run), *(f"  {label:<{width}}  {text}" for label, text in lines), ""]
     if len(tables) > MOST_TABLES:
@@ -54,7 +55,7 @@ def html_of(run: RunRecord) -> str:
     """The run as one self-contained HTML element."""
     tables = tables_of(run)
     comparison = compare_with_truth(run, tables)
-    lines = [*lines_of(run), *truth_line(comparison)]
+    lines = [*lines_of(run), *truth_line(comparison), *short_chain_line(run, tables)]
     out = [f"<div><strong>{html.escape(title(run))}</strong>"]
     facts = "".join(row((label, text), ("left", "left")) for label, text in lines)
     out.append(f'<table style="{TABLE}"><tbody>{facts}</tbody></table>')

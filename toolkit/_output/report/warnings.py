@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine.run_record import Judged, RunRecord, Setting, settings_of
-from ..._engine.starts import all_start_alike
 from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning
+from ...problem.starts import all_start_alike
 from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
+from .energy_warnings import energy_warnings
+from .short_chains import nested_warning
 from .table import MOST_SETTINGS, Coordinates, Table, short_number, weight_share
 
 # Contour: weights that should not be trusted yet.
@@ -195,6 +197,7 @@ def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | No
     """All warnings about the run; empty where there are none."""
     return [
         *completion_warnings(run),
+        *energy_warnings(run),
         *mixing_warnings(run, tables),
         *mode_warnings(run, comparison),
         *exchange_warnings(run),
@@ -279,7 +282,10 @@ def r_hat_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     who = "chains" if table.coordinates.chains > 1 else "the two halves of the chain"
     where = of_setting(table)
     others = f" ({int((most > R_HAT).sum())} of {len(tables)} settings are above {R_HAT})" if table.words else ""
-    if worst == np.inf:
+    nested = nested_warning(run, table)
+    if nested is not None:
+        yield from nested
+    elif worst == np.inf:
         yield (
             f"R-hat is infinite for coordinate {which}{where}{others}: no chain moves it, and they are in different "
             "places, so no number of the table holds for the target; make the step size smaller, or give other starts."

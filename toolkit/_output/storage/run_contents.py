@@ -134,7 +134,7 @@ def contents_of(run: RunRecord) -> Contents:
         "trace": trace,
         "accumulated": {"names": list(run.accumulated), "results": [nested_of(r) for r in run.accumulated.values()]},
         **({} if run.stopping is None else {"stopping": nested_stopping(run.stopping)}),
-        **({} if run.tuning is None else {"tuning": {**run.tuning._asdict(), "warnings": list(run.tuning.warnings)}}),
+        **({} if run.tuning is None else {"tuning": nested_tuning(run.tuning)}),
         **({} if run.problem.target.names is None else {"names": list(run.problem.target.names)}),
     }
     return Contents(*to_json(nested))
@@ -159,11 +159,21 @@ def stopping_of(nested: Any) -> Stopping | None:
     return Stopping(tuple(conditions), text(nested["reason"]), flag(nested["satisfied"]))
 
 
+def nested_tuning(tuning: Tuning) -> Any:
+    """How the sampler was found, as a dictionary."""
+    seed = {} if tuning.seed is None else {"seed": int(tuning.seed)}
+    return {"report": tuning.report, "gradients": tuning.gradients, "warnings": list(tuning.warnings), **seed}
+
+
 def tuning_of(nested: Any) -> Tuning | None:
-    """How the sampler was found; None for None, as older files have it. Raises where it is malformed."""
+    """The inverse of ``nested_tuning``; None for None, as older files have it. Raises where it is malformed."""
     if nested is None:
         return None
-    return Tuning(text(nested["report"]), number(nested["gradients"]), tuple(map(text, nested["warnings"])))
+    seed = nested.get("seed")
+    return Tuning(
+        text(nested["report"]), number(nested["gradients"]), tuple(map(text, nested["warnings"])),
+        None if seed is None else number(seed),
+    )  # fmt: skip
 
 
 def real(value: Any) -> float:

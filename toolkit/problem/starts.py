@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..maths.philox import HALF_WORD, INITIAL, LOW, MANTISSA_SHIFT, WORD, philox4x32_of_arrays
-from ..problem.definition import Problem, Spread
+from .definition import Problem, Spread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

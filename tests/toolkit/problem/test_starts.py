@@ -31,7 +31,7 @@ from toolkit import (
     target,
 )
 from toolkit._engine.job import check_start
-from toolkit._engine.starts import Keys
+from toolkit.problem.starts import Keys
 
 ONE_STEP = {"n_steps": 1, "progress": False}
 RIGHT = 1e-4  # p-value: a right law fails with this probability, and each test has a fixed seed
