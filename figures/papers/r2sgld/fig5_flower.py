@@ -24,15 +24,14 @@ from figures.papers.r2sgld.nine_samplers import (
     EVALUATIONS,
     NINE,
     OWN_PENALTY,
-    best_of_nine,
     composition,
     measure_samplers,
     nine_samplers,
+    order_of_nine,
     with_own_penalty,
 )
 from figures.plots import style
 from figures.plots.kl_curves import interval
-from figures.scripts.statistics import mean_and_error, ratio_and_error
 from targets import shapes
 from toolkit import samplers
 from toolkit.diagnostics import equivalent_draws
@@ -129,16 +128,7 @@ def table(data: Data) -> list[dict[str, Any]]:
 
 def compare(data: Data) -> list[Claim]:
     """The paper's order of the nine, and the distance to independent draws."""
-    last = dict(zip(data["methods"].tolist(), data["kl"][:, :, -1], strict=True))
-    order = ratio_and_error(*(mean_and_error(last[method]) for method in ("R-SGLD", "R-cycSGLD")))
-    return [
-        *best_of_nine(data, "flower"),
-        Claim(
-            "flower: KL of R-SGLD over that of R-cycSGLD", 1.0, *order, "higher",
-            source="the paper's text", in_words=True,
-            why="The released code, run at this length, has R-SGLD ahead as well (0.0049 and 0.0053 in its units).",
-        ),
-    ]  # fmt: skip
+    return order_of_nine(data, "flower")
 
 
 if __name__ == "__main__":

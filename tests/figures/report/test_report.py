@@ -97,7 +97,9 @@ def in_full(contents):
 
 def test_numbers_of_quick_versions_are_shown_without_a_verdict(contents):
     for text in (page(contents), markdown(contents)):
-        assert not any(word in text for word in ("▲ better", "▼ worse", "1 better", "| worse", "? not shown", "| not shown"))
+        assert not any(
+            word in text for word in ("▲ better", "▼ worse", "1 better", "| worse", "? not shown", "| not shown")
+        )
         assert text.count("0.250 ± 0.010") == 2  # with the figure, and in the table of all numbers
     assert "▼ worse" in page(in_full(contents))
 
