@@ -206,7 +206,7 @@ def compare(data: Data) -> list[Claim]:
     """The power of 1/diameter² beside the theory's."""
     reach, worth, flat = (power_law(data, key) for key in ("reach", "worth", "flat"))
     share = data["worth"][-1].mean() / data["worth"][0].mean()
-    law: Any = (1.0, 0.0, "the paper's theory")
+    law = (1.0, 0.0, "the paper's theory")
     power = "power of 1/diameter² in"
     return [
         Claim(f"{power} the rate of reflected SGLD, flat target", 1.0, flat.exponent, flat.error, *law, origin=THEORY),
