@@ -21,7 +21,8 @@ ABOUT = (
     "Claims in words, for example that one sampler is ahead of another: the bound that the words set stands in place "
     "of a printed number. 'As claimed' where ours is beyond it by more than two standard errors, 'contradicted' where "
     "it is on the other side by as much, otherwise 'not shown'; 'shown from' is then the value that as many chains or "
-    "seeds would show in four of five studies. Chance alone gives one 'as claimed' in 44 claims.",
+    "seeds would show in four of five studies. Chance alone gives one 'as claimed' in 44 claims. A claim about several "
+    "targets or settings has a row for each.",
     "KL is KL(truth ‖ draws) in nats over cells whose probabilities come from quadrature.",
 )
 NOT_COMPARED = VERDICTS[-1:]  # numbers of ours beside which the papers have none

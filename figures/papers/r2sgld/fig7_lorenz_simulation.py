@@ -13,7 +13,8 @@ from figures.papers.r2sgld.lorenz import draw_simulations, longer, measure_simul
 SEED = 3407
 DIFFERS = (
     "The paper simulates from one seed's modes and prints no number; what parts SGLD from the truth early is a σ "
-    "that has not arrived, with and without reflection."
+    "that has not arrived, with and without reflection. r2SGLD's simulations (figure 3), which the paper sees nearest, "
+    "stay with the truth no longer than those of cycSGLD and R-cycSGLD."
 )
 METHODS = ("SGLD", "R-SGLD", "cycSGLD", "R-cycSGLD")
 

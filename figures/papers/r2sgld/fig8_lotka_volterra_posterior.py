@@ -31,7 +31,7 @@ from figures.plots import style
 SEED = 3407
 DIFFERS = (
     "The figure's text holds no number that could be read; a pair with and without reflection has the same posterior, "
-    "its walls being too far away."
+    "its walls being too far away, and no order of the three reflected samplers is shown."
 )
 COLOURS = {"SGLD": style.LIGHT, "cycSGLD": style.FOURTH, "reSGLD": style.MEDIUM}
 

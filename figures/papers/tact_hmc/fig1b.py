@@ -102,30 +102,31 @@ def measure(study: Study) -> dict[str, Any]:
 
 def draw(data: Data) -> Figure:
     """Six panels."""
-    figure = plt.figure(figsize=(style.WIDTH, 5.6))
-    upper, middle, lower = figure.subfigures(3, 1, height_ratios=[1.0, 1.1, 1.0])
+    figure = plt.figure(figsize=(style.WIDTH, 5.9))
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=[1.0, 1.2, 1.0])
     draw_path(data["path"], *upper.subplots(1, 2, sharey=True, width_ratios=[5.0, 1.0]))
     means, *histograms = middle.subplots(1, 3, width_ratios=[1.4, 1.0, 1.0])
     steps = (np.arange(data["averages"].shape[3]) + 1) * 200 * EVERY / 1e4
     for i, colour in enumerate((style.MEDIUM, style.LIGHT)):
         mean, deviation = laws(SETTINGS)[i]
-        for averages, line, name in zip(data["averages"], (":", "-"), ("", ", step/16"), strict=True):
-            means.plot(steps, averages[i].mean(axis=0), line, color=colour, label=f"${SYMBOLS[i]}${name}")
+        for averages, line, name in zip(data["averages"], (":", "-"), ("our step", "step/16"), strict=True):
+            means.plot(steps, averages[i].mean(axis=0), line, color=colour, label=f"${SYMBOLS[i]}$, {name}")
         law_name = "" if i else r"theorem 1, $\eta \to 0$"
         means.axhline(mean, color="black", linewidth=0.8, linestyle=(0, (4, 2)), label=law_name)
         panel, at = histograms[i], np.linspace(-3.0, 5.0, 401)
         ours, finest = data["heights"][:, i]
-        panel.stairs(finest, EDGES, fill=True, color="0.78", label="step/16")
-        panel.stairs(ours, EDGES, color=colour, linewidth=0.9, label="our step")
+        panel.stairs(finest, EDGES, fill=True, color="0.78", label="(c), (d): step/16")
+        panel.stairs(ours, EDGES, color=colour, linewidth=1.2, linestyle=":")
         law = np.exp(-0.5 * ((at - mean) / deviation) ** 2) / (deviation * np.sqrt(2.0 * np.pi))
-        panel.plot(at, law, color="black", linestyle=(0, (4, 2)), linewidth=0.9, label="theorem 1")
+        panel.plot(at, law, color="black", linestyle=(0, (4, 2)), linewidth=0.9)
         panel.set(xlabel=f"${SYMBOLS[i]}$", xlim=(-3, 5), ylim=(0, 0.5))
         panel.set_title((r"(c) thermostat of $\theta$", r"(d) thermostat of $\xi$")[i])
-        panel.legend(loc="upper right", handlelength=1.2, borderaxespad=0.0)
     low, high = data["averages"].mean(axis=2).min(), data["averages"].mean(axis=2).max()
-    means.set(ylim=(low - 0.05, high + 0.45), xlabel="time in 10⁴ of our steps", ylabel="running mean")
+    means.set(ylim=(low - 0.05, high + 0.05), xlabel="time in 10⁴ of our steps", ylabel="running mean")
     means.set_title("(b) thermostats: mean over chains and time")
-    means.legend(loc="upper right", ncols=3, handlelength=1.4, columnspacing=1.0)
+    handles, labels = means.get_legend_handles_labels()
+    fill, fill_name = histograms[0].get_legend_handles_labels()
+    middle.legend([*handles, *fill], [*labels, *fill_name], loc="outside lower center", ncols=6, columnspacing=1.0)
     histograms[0].set_ylabel("density")
     lags, heat = lower.subplots(1, 2)
     values = np.array([mean_and_error(row) for row in data["correlations"]])
