@@ -39,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--backend", default="cpu", choices=("cpu", "cuda"), help="cpu (default) or cuda")
     run.add_argument("--jobs", type=jobs_of, metavar="N", help="scripts at a time; default: a core each, on cuda 1")
     run.add_argument("--fresh", action="store_true", help="measure again what could be read back")
-    for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
+    report = commands.add_parser("report", help="one page of all figures that have been produced")
+    report.add_argument("--numbers", type=Path, metavar="FILE", help="also write the tables of numbers into this file")
+    for command in (run, report):
         command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
         command.add_argument(
             "--quick", action="store_true", default=QUICK, help="small versions; with no --out in quick/"
@@ -113,12 +115,12 @@ def runs_alone(name: str) -> bool:
         return False
 
 
-def report_on(folder: Path) -> dict[str, str]:
+def report_on(folder: Path, numbers_in: Path | None = None) -> dict[str, str]:
     """Write the report and say where it is; where that failed, the error of "report"."""
     from .report import write_report
 
     try:
-        print(*write_report(folder), sep="\n")
+        print(*write_report(folder, numbers_in), sep="\n")
     except Exception as error:
         print(error if isinstance(error, FileNotFoundError) else traceback.format_exc(), file=sys.stderr)
         return {"report": f"{type(error).__name__}: {error}"}
@@ -167,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{len(chosen) - len(failed)} of {len(chosen)} figures are in {folder_of(options.out, options.quick)}"
             )
         if options.command in ("report", "all"):
-            failed |= report_on(folder_of(options.out, options.quick))
+            failed |= report_on(folder_of(options.out, options.quick), getattr(options, "numbers", None))
     except KeyboardInterrupt:
         print("interrupted: figures that were finished are kept, and are not measured again", file=sys.stderr)
         return 130

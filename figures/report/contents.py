@@ -8,17 +8,27 @@ from typing import NamedTuple
 from toolkit._compiler import environment
 
 from ..scripts.cached_data import Measured, read
-from ..scripts.claims import VERDICTS, Claim
+from ..scripts.claims import ORIGINS, VERDICTS, Claim
 from ..scripts.runner import Script, names, script
 from ..scripts.statistics import with_error
 
 ABOUT = (
-    "Every low-dimensional figure and table of five papers, computed by this project. Printed numbers stand beside "
-    "ours with one standard error; the verdict is 'equal within error' where they differ by at most two standard "
-    "errors of the difference. Where a paper claims an order in words alone, the bound that this sets stands in place "
-    "of a printed number, and the verdict is 'as claimed' or 'not as claimed'. KL is KL(truth ‖ draws) in nats over "
-    "cells whose probabilities come from quadrature."
+    "Every low-dimensional figure and table of five papers, computed by this project. A paper's number stands beside "
+    "ours, which is given with one standard error.",
+    "Numbers: 'equal within error' where the two differ by at most two standard errors of the difference, otherwise "
+    "'better' or 'worse'. 'Another quantity' where they are not defined alike or not of the same target, data or "
+    "settings. Theory: 'held' within two standard errors, otherwise 'missed', to either side.",
+    "Claims in words, for example that one sampler is ahead of another: the bound that the words set stands in place "
+    "of a printed number. 'As claimed' where ours is beyond it by more than two standard errors, 'contradicted' where "
+    "it is on the other side by as much, otherwise 'not shown'; 'shown from' is then the value that as many chains or "
+    "seeds would show in four of five studies. Chance alone gives one 'as claimed' in 44 claims. A claim about several "
+    "targets or settings has a row for each.",
+    "KL is KL(truth ‖ draws) in nats over cells whose probabilities come from quadrature.",
 )
+NOT_COMPARED = VERDICTS[-1:]  # numbers of ours beside which the papers have none
+COMPARED = VERDICTS[:-1]
+SHORT = dict(zip(ORIGINS, ("print", "words", "derived", "code", "theory"), strict=True))
+SUMMARY_HEAD = ("the number beside ours is", "numbers", "verdicts")
 
 
 class Entry(NamedTuple):
@@ -49,11 +59,17 @@ class Contents(NamedTuple):
         return [entry for entry in self.entries if not entry.small]
 
     @property
-    def verdicts(self) -> str:
-        """How many numbers got each verdict, in a sentence; "" where none are judged."""
-        found = [claim.verdict for entry in self.judged for claim in entry.claims]
-        counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in found)
-        return f"Of {len(found)}: {counts}." if found else ""
+    def summary(self) -> list[tuple[str, ...]]:
+        """How many numbers got each verdict, a row per origin of the compared number; none where none are judged."""
+        found = [claim for entry in self.judged for claim in entry.claims if claim.verdict in COMPARED]
+        rows = [(origin, [claim.verdict for claim in found if claim.comes_from == origin]) for origin in ORIGINS]
+        counted = [(origin, str(len(own)), verdict_counts(own)) for origin, own in rows if own]
+        return [*counted, ("all", str(len(found)), "")] if found else []
+
+
+def verdict_counts(verdicts: Sequence[str]) -> str:
+    """How often each verdict occurs, in words."""
+    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts)
 
 
 def gather(folder: Path) -> Contents:
@@ -100,6 +116,13 @@ def printed(claim: Claim) -> str:
     return text if claim.source == "printed" else f"{text} ({claim.source})"
 
 
+def shown_from(claim: Claim) -> str:
+    """From which value a claim in words that is not shown would have been."""
+    if claim.verdict != "not shown":
+        return ""
+    return "all alike" if math.isnan(claim.shown_from) else number(claim.shown_from)
+
+
 def cost(entry: Entry) -> str:
     """Time, evaluations and seed, in a sentence."""
     records = entry.measured.records
@@ -129,10 +152,11 @@ def comparison(
 
     Numbers of quick versions stand there without a verdict.
     """
-    head = ("number", "printed", "ours ± standard error", "ratio", "verdict", "why")
+    head = ("number", "printed", "from", "ours ± standard error", "ratio", "verdict", "shown from", "why")
     rows = [
-        (*((entry.script.name,) if named else ()), claim.what, printed(claim), with_error(claim.ours, claim.error),
-         number(claim.ratio), *(("", "") if entry.small else (claim.verdict, claim.why)))
+        (*((entry.script.name,) if named else ()), claim.what, printed(claim),
+         SHORT[claim.comes_from] if claim.verdict in COMPARED else "", with_error(claim.ours, claim.error),
+         number(claim.ratio), *(("", "", "") if entry.small else (claim.verdict, shown_from(claim), claim.why)))
         for entry in entries
         for claim in entry.claims
         if claim.verdict in verdicts

@@ -4,9 +4,8 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from ..scripts.claims import VERDICTS
 from ..scripts.runner import PAPERS
-from .contents import ABOUT, Contents, Entry, comparison, cost, notes, settings
+from .contents import ABOUT, COMPARED, NOT_COMPARED, SUMMARY_HEAD, Contents, Entry, comparison, cost, notes, settings
 
 STYLE = """
 :root { color-scheme: light; }
@@ -24,35 +23,45 @@ th { border-bottom: 1px solid #555; white-space: nowrap; } td.number { white-spa
 td.what, td.why { min-width: 11rem; } td.printed { min-width: 7rem; }
 .differs { border-left: 4px solid #e69f00; padding: .2rem .8rem; margin: .8rem 0; }
 .cost, summary { color: #555; font-size: .85rem; }
-.better, .equal, .worse, .as, .not { white-space: nowrap; font-weight: 600; }
-.better, .as { color: #00578a; } .equal { color: #1a1a1a; } .worse, .not { color: #a03c00; }
+.better, .equal, .worse, .as, .not, .contradicted, .held, .missed, .another { white-space: nowrap; font-weight: 600; }
+.better, .as, .held { color: #00578a; } .equal, .not, .another { color: #1a1a1a; }
+.worse, .contradicted, .missed { color: #a03c00; }
 """
-MARKS = {"better": "▲ ", "equal within error": "= ", "worse": "▼ ", "as claimed": "✓ ", "not as claimed": "✗ "}
+MARKS = {
+    "better": "▲ ", "equal within error": "= ", "worse": "▼ ", "as claimed": "✓ ", "not shown": "? ",
+    "contradicted": "✗ ", "held": "✓ ", "missed": "✗ ", "another quantity": "≠ ",
+}  # fmt: skip
+LONG = 12  # rows; a figure's table with more is folded
 NUMBERS = {"ours ± standard error", "ratio", "gradient evaluations", "seconds"}
 WORDS = {"number": "what", "why": "why", "printed": "printed"}
 
 
 def page(contents: Contents) -> str:
-    """The whole page."""
+    """The whole page: summary and list of figures first, then the pictures, then the long tables."""
     parts = [paper_section(paper, contents) for paper in PAPERS if contents.of_paper(paper)]
+    about = "".join(f"<p>{escape(paragraph)}</p>\n" for paragraph in ABOUT)
     note_texts = "".join(f"<p class='differs'>{escape(note)}</p>" for note in notes(contents))
+    summary = table(SUMMARY_HEAD, contents.summary) if contents.summary else ""
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         f"<title>Five papers, printed and computed</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{note_texts}"
-        f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
-        f"<h2 id='numbers'>All numbers</h2>\n<p>{escape(contents.verdicts)}</p>\n"
-        f"{table(*comparison(contents.judged, named=True, verdicts=VERDICTS[:-1]))}\n"
-        "<details><summary>Numbers of ours that the papers do not print</summary>"
-        f"{table(*comparison(contents.judged, named=True, verdicts=VERDICTS[-1:]))}</details>\n"
+        f"<h1>Five papers, printed and computed</h1>\n{about}{note_texts}"
+        f"<p class='cost'>{escape(contents.machine)}.</p>\n{summary}\n{navigation(contents)}\n"
         + "\n".join(parts)
-        + "\n</body>\n</html>\n"
+        + f"\n{all_numbers(contents)}</body>\n</html>\n"
     )
 
 
+def all_numbers(contents: Contents) -> str:
+    """The numbers of all figures: those with one of a paper beside them, and, folded, ours alone."""
+    compared, alone = (comparison(contents.entries, named=True, verdicts=kind) for kind in (COMPARED, NOT_COMPARED))
+    ours = f"<details><summary>Numbers of ours beside which the papers have none</summary>{table(*alone)}</details>\n"
+    return f"<h2 id='numbers'>All numbers</h2>\n{table(*compared)}\n{ours if alone[1] else ''}"
+
+
 def navigation(contents: Contents) -> str:
-    """Links to all figures."""
+    """Links to all figures, and to the numbers behind them."""
     items = [
         f"<p><b>{escape(title)}</b></p><ul>"
         + "".join(f"<li><a href='#{e.script.name}'>{escape(short(e.script.title))}</a></li>" for e in entries)
@@ -60,7 +69,8 @@ def navigation(contents: Contents) -> str:
         for paper, title in PAPERS.items()
         if (entries := contents.of_paper(paper))
     ]
-    return f"<nav><p><a href='#numbers'>All numbers, printed and ours</a></p>{''.join(items)}</nav>"
+    numbers = "<p><a href='#numbers'>All numbers, the papers' and ours</a></p>"
+    return f"<nav><h2>Contents</h2>{''.join(items)}{numbers}</nav>"
 
 
 def short(title: str) -> str:
@@ -82,6 +92,8 @@ def figure(entry: Entry) -> str:
     head, rows = settings(entry)
     runs = f"<details><summary>The runs</summary>{table(head, rows)}</details>" if rows else ""
     numbers = table(*comparison([entry])) if entry.claims else ""
+    if len(entry.claims) > LONG:
+        numbers = f"<details><summary>{len(entry.claims)} numbers</summary>{numbers}</details>"
     kinds = "" if entry.small else ".pdf, "
     return (
         f"<section id='{found.name}'>\n<h3>{escape(found.title)}</h3>\n"

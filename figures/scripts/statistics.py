@@ -28,6 +28,29 @@ def root_mean_square(errors: Any) -> tuple[Any, Any]:
         return root, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2.0 * root)
 
 
+def difference(first: Any, second: Any) -> tuple[float, float]:
+    """Mean of the chains ``first`` (chain,) less that of the independent chains ``second``, and its standard error."""
+    (value, error), (other, other_error) = mean_and_error(first), mean_and_error(second)
+    return value - other, math.hypot(error, other_error)
+
+
+def ratio_of(first: Any, second: Any) -> tuple[float, float]:
+    """Mean of the chains ``first`` (chain,) over that of the independent chains ``second``, and its standard error."""
+    return ratio_and_error(mean_and_error(first), mean_and_error(second))
+
+
+def paired_ratio(first: Any, second: Any) -> tuple[float, float]:
+    """Root mean square of ``first`` (chain,) over that of ``second``, by the same seeds, and its standard error.
+
+    The error is the jackknife's over the pairs, as chains of the same seed share their random numbers.
+    """
+    squares = np.square([first, second])
+    n = squares.shape[1]
+    without = np.sqrt(np.divide(*((squares.sum(axis=1, keepdims=True) - squares) / (n - 1))))
+    error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    return float(np.sqrt(np.divide(*squares.sum(axis=1)))), float(error)
+
+
 def ratio_and_error(numerator: tuple[float, float], denominator: tuple[float, float]) -> tuple[float, float]:
     """Ratio of two independent numbers given with errors, and its error to first order."""
     value = numerator[0] / denominator[0]

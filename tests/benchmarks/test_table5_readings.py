@@ -65,7 +65,7 @@ def test_scores_are_the_worst_factor_and_the_orders():
 
 def test_every_product_is_read_once():
     settings = list(readings.settings())
-    assert len(settings) == len(set(settings)) == 30
+    assert len(settings) == len(set(settings)) == 30 + 20
     found = {
         (i, method, schedule): np.ones((2, 4, 3))
         for i in range(3)
@@ -73,4 +73,17 @@ def test_every_product_is_read_once():
         for schedule in readings.samplers_of(method, np.array([0.1]), 1.0, 1_000)
     }
     choices = [one.choices for setting in settings for one in readings.readings(setting, found)]
-    assert len(choices) == len(set(choices)) == 4_320
+    assert len(choices) == len(set(choices)) == 4_320 + 20 * 144
+    assert {one[3] for one in choices} == {"1", "0.3", "0.1", "0.03", "0.01", "0.003"}
+
+
+def test_cold_chains_are_judged_by_the_variance_of_temperature_1():
+    """A chain at T has T of the variance, and all correlations are as much smaller: n / (1 + 2 T Σρ)."""
+    setting = readings.Setting("standardised", 10.0**0.5, "sum", None)
+    usual, cold = (readings.problem_of(datasets.heart, setting._replace(temperature=t)) for t in (1.0, 0.25))
+    assert (usual[1], cold[1]) == (1.0, 0.25)
+    for a, b in zip(usual[2:], cold[2:], strict=True):
+        np.testing.assert_array_equal(a, b)
+    draws = 0.5 * walk(0.9)
+    sizes = readings.sizes_by_end(*readings.correlations(draws, np.zeros(3), np.ones(3)))
+    assert sizes[3].mean() == pytest.approx(6_000 / (0.25 * 19.0 + 0.75), rel=0.1)

@@ -27,7 +27,8 @@ from figures.papers.csgld.unequal_modes import (
     crossings,
 )
 from figures.plots import style
-from figures.scripts.statistics import mean_and_error
+from figures.scripts.claims import DERIVED, said_above, said_below
+from figures.scripts.statistics import difference, mean_and_error
 from toolkit import samplers
 
 SEED = 2020
@@ -146,20 +147,26 @@ def table(data: Data) -> list[dict[str, Any]]:
 
 
 def compare(data: Data) -> list[Claim]:
-    """Bounces, the multiplier where it is smallest, and crossings."""
+    """The poster's sentence on the multiplier, bounces and SGLD; and the multiplier beside quadrature."""
     second, third = expected_multiplier(data)[1:3]
+    low, text = mean_and_error(data["bin_multiplier"][:, 1]), "figure 2's text"
+    sgld, csgld = data["crossings"]
+    learns = "θ grows in the bin where the chain is, and so does the multiplier while it stays there"
     return [
-        Claim(f"multiplier in the second bin, the lowest with one below it ({second:.3f} by quadrature)", np.nan,
-              *mean_and_error(data["bin_multiplier"][:, 1]), float(second),
-              why="θ grows in the bin where the chain is, and so does the multiplier while it stays there"),
-        Claim(f"multiplier in the third bin ({third:.3f} by quadrature)", np.nan,
-              *mean_and_error(data["bin_multiplier"][:, 2]), float(third), why="as in the second"),
-        Claim("share of CSGLD's steps that are bounces (text: “smaller or even negative”)", np.nan,
-              *mean_and_error(data["negative"]), "higher"),
-        Claim("crossings between the modes in 10⁶ steps, CSGLD", np.nan, *mean_and_error(data["crossings"][1]),
-              "higher"),
-        Claim("crossings between the modes in 10⁶ steps, SGLD (text: “gets stuck”)", np.nan,
-              *mean_and_error(data["crossings"][0]), "lower"),
+        said_below("multiplier in the second bin, the lowest with one below it", 1.0, low,
+                   f"{text}, “smaller … gradient multiplier in low energy regions”"),
+        said_below("multiplier in the second bin", 0.0, low, f"{text}, “or even negative”"),
+        said_above("share of CSGLD's steps that are bounces", 0.0, mean_and_error(data["negative"]),
+                   f"{text}, “bounces the sampler back to high energy”"),
+        said_above("crossings between the modes in 10⁶ steps, CSGLD's less SGLD's", 0.0, difference(csgld, sgld),
+                   f"{text}, “SGLD gets stuck in a local region”"),
+        Claim("multiplier in the second bin, beside quadrature", float(second), *low, float(second),
+              source="θ by quadrature", origin=DERIVED, why=learns),
+        Claim("multiplier in the third bin, beside quadrature", float(third),
+              *mean_and_error(data["bin_multiplier"][:, 2]), float(third), source="θ by quadrature", origin=DERIVED,
+              why=learns),
+        Claim("crossings between the modes in 10⁶ steps, CSGLD", np.nan, *mean_and_error(csgld), "higher"),
+        Claim("crossings between the modes in 10⁶ steps, SGLD", np.nan, *mean_and_error(sgld), "lower"),
     ]  # fmt: skip
 
 

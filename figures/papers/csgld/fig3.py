@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, density, run_script
 from figures.plots import style
+from figures.scripts.claims import said_above
 from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error, with_error
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
@@ -168,9 +169,8 @@ def compare(data: Data) -> list[Claim]:
         ]
         claims += [Claim(f"modes' weights, L1, {name}, CSGLD", np.nan, *l1["CSGLD, weights"], "lower")]
         claims += [
-            Claim(f"modes' weights, L1, {name}: {label} over CSGLD (CSGLD ahead: above 1)", 1.0,
-                  *ratio_and_error(l1[label], l1["CSGLD, weights"]), "higher",
-                  source="as the poster's picture suggests", why=why, in_words=True)
+            said_above(f"modes' weights, L1, {name}: {label} over CSGLD (CSGLD ahead: above 1)", 1.0,
+                       ratio_and_error(l1[label], l1["CSGLD, weights"]), "as the poster's picture suggests", why)
             for label, why in (("SGLD", ""), ("cycSGLD", ""), ("reSGLD", SWAPS))
         ]  # fmt: skip
         ours = ratio_and_error(l1["CSGLD, weights"], l1["reSGLD (ours)"])

@@ -3,13 +3,14 @@
 The poster prints no numbers; target and Δu = 1 are those of ICSGLD (2022), D.5, which refers to the same experiment.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from targets import mixtures
 from toolkit import Run, Sampler, samplers
-from toolkit.tempering import Partition, step_decay
+from toolkit.tempering import Partition, contour, step_decay
 
 from ...arrays import Array, Integers
 
@@ -23,6 +24,12 @@ DECAY = step_decay(cap=1.0)  # ω = 1/(k^0.6 + 100)
 def contour_sampler(zeta: float, **settings: Any) -> Sampler:
     """CSGLD with the settings of figures 1 and 2."""
     return samplers.csgld(STEP_SIZE, zeta=zeta, partition=PARTITION, decay=DECAY, gradient_noise=NOISE, **settings)
+
+
+def printed_sampler(zeta: float) -> Sampler:
+    """The same by the rule as printed: θ learns by c = θ(J)^ζ, and draws weigh θ(J)^ζ of their bin."""
+    rule = contour(zeta=zeta, partition=PARTITION, field="theta_zeta", decay=DECAY, interpolated=False)
+    return replace(contour_sampler(zeta), tempering=rule)
 
 
 def log_psi(energy: Array, theta: Array) -> Array:

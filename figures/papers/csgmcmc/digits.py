@@ -7,14 +7,16 @@ averaged. What is compared is ours: the same posterior, starts, data and number 
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from figures import Study
 from figures.arrays import Array, Integers
-from targets import datasets, posteriors
-from toolkit import DivergenceError, Run, Target, samplers, schedules
+from targets import constrained, datasets, domains, posteriors
+from toolkit import DivergenceError, Run, Target, boundaries, samplers, schedules
+from toolkit.boundaries import Boundary
 from toolkit.samplers import Sampler
 from toolkit.tempering import Partition, adapted_correction, continuous_tempering, contour
 
@@ -26,6 +28,8 @@ BINS = 15  # of the calibration error
 KNOWN = 5  # digits below it are trained on where the others are asked
 METRICS = ("accuracy", "log_loss", "calibration_error", "auroc")
 TUNINGS = 3  # runs at every step size that is tried
+WALL = 4.0  # |weight| at which the reflected methods are mirrored, r2SGLD (2024), section 4.3
+LARGE = 10.0  # N times a step size at which nothing is learned without reflection
 
 
 class Split(NamedTuple):
@@ -84,12 +88,18 @@ ONE_LAYER = Model(network, posteriors.predict)
 
 
 class Method(NamedTuple):
-    """A sampler of the table. members: independent chains of each repeat. is_point: only the last point predicts."""
+    """A sampler of the table.
+
+    members: independent chains of each repeat. is_point: only the last point predicts. steps_of: the method whose step
+    sizes it takes, its own where empty. reflects: its weights stay in [−WALL, WALL].
+    """
 
     make: Callable[[Array, int], Sampler]
     members: int = 1
     replicas: int = 1
     is_point: bool = False
+    steps_of: str = ""
+    reflects: bool = False
 
 
 def momentum(step: Array, n_steps: int) -> Sampler:
@@ -120,6 +130,26 @@ def tempered(step: Array, n_steps: int) -> Sampler:
     return replace(made, tempering=continuous_tempering(step_size=XI_STEP, friction=FRICTION))
 
 
+def momentum_ladder(step: Array, n_steps: int, boundary: Boundary = boundaries.ignore()) -> Sampler:
+    """The ladder of ``ladder`` with momentum: reSGHMC."""
+    rungs = 1.25 ** np.arange(MEMBERS)
+    return samplers.r2sghmc(
+        step[:, None] * rungs, temperatures=tuple(TEMPERATURE * rungs), friction=FRICTION,
+        correction=adapted_correction(0.1), boundary=boundary,
+    )  # fmt: skip
+
+
+def reflected(step: Array, n_steps: int, of: str) -> Sampler:
+    """The sampler of the method ``of``, its weights mirrored at the walls."""
+    return replace(METHODS[of].make(step, n_steps), boundary=boundaries.reflect())
+
+
+def reflected_method(of: str) -> Method:
+    """The method ``of`` with its own step sizes, as the paper has it, its weights mirrored at the walls."""
+    free = METHODS[of]
+    return free._replace(make=partial(reflected, of=of), steps_of=of, reflects=True)
+
+
 ZETA, PARTITION, XI_STEP = 1.0, Partition(0.0, 50.0, 100), 1e-6
 CYCLES: dict[str, Any] = {"n_cycles": 4, "exploration": 0.8, "temperature": TEMPERATURE}
 METHODS = {
@@ -136,7 +166,10 @@ METHODS = {
     "ICSGLD ×4": Method(lambda step, n: interacting(step, n, 1.0), replicas=MEMBERS),
     "ICSGHMC ×4": Method(lambda step, n: interacting(step, n, FRICTION), replicas=MEMBERS),
     "TACT-HMC": Method(tempered),
+    "reSGHMC ×4": Method(momentum_ladder, replicas=MEMBERS),
 }
+for _free, _reflected in (("SGD", "R-SGD"), ("SGHMC", "R-SGHMC"), ("cSGHMC", "R-cSGHMC"), ("reSGHMC ×4", "r2SGHMC ×4")):
+    METHODS[_reflected] = reflected_method(_free)
 
 
 def run_method(
@@ -147,6 +180,8 @@ def run_method(
     Where all diverge it is what there was until then.
     """
     n_steps = budget // (method.members * method.replicas)
+    if method.reflects:
+        target = constrained(target, domains.box([-WALL] * target.dim, [WALL] * target.dim))
     sampler = method.make(np.repeat(steps, method.members), n_steps)
     half = 0 if sampler.schedule.name.startswith("cosine") else n_steps // 2
     per_chain = DRAWS // (method.members * method.replicas)
@@ -244,23 +279,38 @@ def best_steps(study: Study, name: str, part: Split, budget: int, model: Model =
     """N times the step size of each method, of STEPS: the smallest log loss on the last fifth of the rows to train on.
 
     Means over TUNINGS runs at each, of the same cost as those of the table; one that diverged knows nothing.
+    A reflected method has the step sizes of the same without reflection.
     """
     inner = split(part.features, part.labels, 0.8)
     target = model.target(inner)
-    chosen = []
+    chosen: dict[str, float] = {}
     for label, method in METHODS.items():
+        if method.steps_of:
+            chosen[label] = chosen[method.steps_of]
+            continue
         run = run_method(study, f"{name}, tuning of {label}", target, method,
                          np.repeat(STEPS, TUNINGS) / len(inner.labels), budget)  # fmt: skip
         losses = classified(predictions(run, model, target, method.members, inner.asked), inner.answers)[2]
-        chosen.append(STEPS[int(losses.reshape(len(STEPS), -1).mean(axis=1).argmin())])
-    return np.array(chosen)
+        chosen[label] = STEPS[int(losses.reshape(len(STEPS), -1).mean(axis=1).argmin())]
+    return np.array([chosen[label] for label in METHODS])
+
+
+def accuracies_at_large_steps(study: Study, part: Split, budget: int, repeats: int) -> Array:
+    """Accuracy (method, repeat) of SGD and R-SGD whose step falls from LARGE / N to 0."""
+    target, found = network(part), []
+    for label in ("SGD", "R-SGD"):
+        steps = np.full(repeats, LARGE / len(part.labels))
+        run = run_method(study, f"digits, {label}, large steps", target, METHODS[label], steps, budget)
+        said = predictions(run, ONE_LAYER, target, 1, part.asked)
+        found.append(classified(said, part.answers)[0].mean(axis=1))
+    return np.array(found)
 
 
 def measure_scores(
     study: Study, name: str, part: Split, steps: Array, budget: int, repeats: int, model: Model = ONE_LAYER
 ) -> tuple[Scores, dict[str, Array]]:
     """Scores of all methods on ``part``, and what their runs said: swap rates and shares of weight."""
-    known, results, notes = classes(part, KNOWN), [], np.full((len(METHODS), 3), np.nan)
+    known, results, notes = classes(part, KNOWN), [], np.full((len(METHODS), 4), np.nan)
     for task, trained in (("ten classes", part), (f"0 to {KNOWN - 1} alone", known)):
         target, found = model.target(trained), []
         for i, (label, method) in enumerate(METHODS.items()):
@@ -273,12 +323,15 @@ def measure_scores(
     correct, confidence, loss = np.moveaxis(np.array(results[0]), 1, 0)
     return Scores(correct, confidence, loss, np.array(results[1]), part.answers), {
         "swap_rate": notes[:, 0], "effective_share": notes[:, 1], "weightless": notes[:, 2],
+        "reflections": notes[:, 3],
     }  # fmt: skip
 
 
-def about(run: Run) -> tuple[float, float, float]:
-    """Mean swap rate (nan without swaps), effective share of draws by their weights, chains without a weight."""
+def about(run: Run) -> tuple[float, float, float, float]:
+    """Mean swap rate (nan without swaps), effective share of draws by weights, chains without a weight, reflections."""
     sums, squares = run.weights.sum(axis=1), (run.weights**2).sum(axis=1)
     share = np.where(sums > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0) / max(1, run.weights.shape[1])
     rates = run.swap_rates
-    return float(np.mean(rates)) if np.size(rates) else np.nan, float(share.mean()), float((sums == 0.0).sum())
+    return float(np.mean(rates)) if np.size(rates) else np.nan, float(share.mean()), float((sums == 0.0).sum()), (
+        float(run.reflections.sum())
+    )  # fmt: skip

@@ -34,7 +34,8 @@ from scipy.special import ndtr
 from figures import Claim, Data, Study, run_script
 from figures.arrays import Array, Integers
 from figures.plots import style
-from figures.scripts.statistics import means_and_errors
+from figures.scripts.claims import DERIVED, said_above
+from figures.scripts.statistics import means_and_errors, ratio_of
 from targets import datasets, posteriors
 from targets.posteriors.logistic_truth import PROPOSALS, LogisticTruth, importance_moments
 from toolkit import Target, samplers, schedules
@@ -202,8 +203,17 @@ def compare(data: Data) -> list[Claim]:
             n_pairs, held, spread = in_order(PRINTED[i], mean[i, 0, places], error[i, 0, places])
             above = ", ".join(METHODS[k] for k in np.argsort(-mean[i, 0, places]))
             claims.append(Claim(f"ESS, {name}, {reading}: pairs of samplers in the printed order, of {n_pairs}",
-                                n_pairs, held, spread, "higher", source="derived: table 5",
+                                n_pairs, held, spread, "higher", source="table 5's order", origin=DERIVED,
                                 why=f"Ours from the largest: {above}."))  # fmt: skip
+    for reading, places in list(READINGS.items())[:2]:
+        for i, (name, *_) in enumerate(DATA):
+            for plain, cyclical in ((0, 1), (2, 3)):
+                what = f"ESS, {name}, {reading}: {METHODS[cyclical]} over {METHODS[plain]}"
+                ratio = ratio_of(data["ess"][i, 0, places[cyclical]], data["ess"][i, 0, places[plain]])
+                claims.append(said_above(what, 1.0, ratio, "A.2, “dramatically outperforms”", JUMPS.get(reading, "")))
+    heart = ratio_of(data["ess"][2, 0, 3], data["ess"][2, 0, 2])
+    claims.append(Claim("ESS, Heart: cSGHMC over SGHMC, in print the same", 1.0, *heart, 1.0, source="table 5",
+                        why="In print both have the most that 5,000 draws can have."))  # fmt: skip
     for i, (name, _, overdamped, underdamped) in enumerate(DATA):
         for k, method in enumerate(METHODS):
             largest = overdamped if k < 2 else underdamped
@@ -214,6 +224,9 @@ def compare(data: Data) -> list[Claim]:
         Claim(f"raw columns, {name}: {what}", math.nan, *least_spread(data["spread"][i, 3]), 1.0)
         for i, (name, *_) in enumerate(DATA)
     ]
+
+
+JUMPS = {"steps without a jump": "There the steps of SGLD and SGHMC are larger on average than those of a cycle."}
 
 
 def least_spread(spreads: Array) -> tuple[float, float]:

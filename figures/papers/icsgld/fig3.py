@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, density, run_script
 from figures.papers.icsgld.rugged_box import BOXED, CELLS, EVALUATIONS, methods, run_method
 from figures.plots import style
+from figures.scripts.claims import said_above
 from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error, with_error
 from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
@@ -120,26 +121,32 @@ def table(data: Data) -> list[dict[str, Any]]:
 
 
 def compare(data: Data) -> list[Claim]:
-    """The order that the text states for (b)–(g), as ratios of the modes' L1 errors; and what the text sees in (f)."""
+    """What the text says of (b) to (g): who is nearest the truth, who is farthest, and on which side (f) errs."""
     l1 = {name: mean_and_error(values) for name, values in zip(PANELS, data["l1"][:-1], strict=True)}
-    claims = [
-        Claim(f"modes' weights, L1: {name} over ICSGLD×P5", 1.0, *ratio_and_error(l1[name], l1["ICSGLD×P5"]), "higher",
-              source="“most accurate”", why=WORSE.get(name, ""), in_words=True)
-        for name in PANELS[:5]
-    ]  # fmt: skip
     left = data["left"][PANELS.index("CSGLD×T5")]
+    worst = "the text, “SGLD … undoubtedly performs the worst”"
+    repeat = "What the text sees is one repeat; another may err to the right."
     return [
         Claim("modes' weights, L1: ICSGLD×P5", np.nan, *l1["ICSGLD×P5"], "lower"),
-        *claims,
+        *(said_above(f"modes' weights, L1: {name} over ICSGLD×P5", 1.0, ratio_and_error(l1[name], l1["ICSGLD×P5"]),
+                     "the text, “most accurate”", WORSE.get(name, ""))
+          for name in PANELS[:5]),
+        *(said_above(f"modes' weights, L1: SGLD×P5 over {name}", 1.0, ratio_and_error(l1["SGLD×P5"], l1[name]), worst,
+                     STARTS.get(name, ""))
+          for name in PANELS[1:5]),
         Claim("modes' weights, L1: ICSGLD×P5 over reSGHMC×P2 (ours)", np.nan,
               *ratio_and_error(l1["ICSGLD×P5"], l1["reSGHMC×P2"]), "higher"),
-        Claim("weight of x₁ < 0 by CSGLD×T5, truth 0.5 (text: “overestimates the weights on the left side”)", np.nan,
-              *mean_and_error(left), 0.5, why="what the text sees is one repeat, and another may err to the right"),
+        said_above("weight of x₁ < 0 by CSGLD×T5, truth 0.5", 0.5, mean_and_error(left),
+                   "the text, “overestimates the weights on the left side”", repeat),
         Claim("standard deviation of that weight between repeats", np.nan, float(left.std(ddof=1)),
               float(left.std(ddof=1) / np.sqrt(2.0 * (left.size - 1))), "lower"),
     ]  # fmt: skip
 
 
+STARTS = {
+    "cycSGLD×T5": "SGLD's five replicas start in five modes, the one long chain in one",
+    "SVGD×P5": "its particles stay in the modes they start near",
+}
 WORSE = {"reSGLD×P5": "on one domain and at equal cost replica exchange changes modes faster than a flattened energy"}
 
 

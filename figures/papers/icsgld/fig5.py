@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, run_script
 from figures.papers.icsgld.rugged_box import BOXED, FREE
 from figures.plots import style
+from figures.scripts.claims import DERIVED
 
 SEED = 0
 TRUTH: Any = BOXED.truth
@@ -83,14 +84,14 @@ def table(data: Data) -> list[dict[str, Any]]:
 def compare(data: Data) -> list[Claim]:
     """The modes the text counts, and what it leaves unsaid."""
     accuracy = TRUTH.accuracy
-    by_us = "derived: quadrature"
+    by_us: Any = ("quadrature", "", False, DERIVED)
     return [
         Claim("modes in the box", 25.0, float(len(data["weights"])), 0.0, 25.0),
         Claim("weight of the heaviest over that of the lightest mode", 4.89,
-              float(data["weights"].max() / data["weights"].min()), 4.89 * accuracy, 4.89, 0.005, by_us),
+              float(data["weights"].max() / data["weights"].min()), 4.89 * accuracy, 4.89, 0.005, *by_us),
         Claim("barrier between the deepest and the next mode, nats", 4.05, float(data["barrier"]), 1e-7, 4.05, 0.005,
-              by_us),
-        Claim("probability outside the box, without it", 0.195, float(data["outside"]), accuracy, 0.195, 5e-4, by_us),
+              *by_us),
+        Claim("probability outside the box, without it", 0.195, float(data["outside"]), accuracy, 0.195, 5e-4, *by_us),
     ]  # fmt: skip
 
 

@@ -21,10 +21,10 @@ from figures.papers.r2sgld.nine_samplers import (
     EVALUATIONS,
     NINE,
     OWN_PENALTY,
-    best_of_nine,
     composition,
     measure_samplers,
     nine_samplers,
+    order_of_nine,
     with_own_penalty,
 )
 from figures.plots import style
@@ -141,7 +141,7 @@ def table(data: Data) -> list[dict[str, Any]]:
 
 def compare(data: Data) -> list[Claim]:
     """Whether r2SGLD is the best of the nine on every domain."""
-    return [claim for name in SHAPES for claim in best_of_nine(of_shape(data, name), name)]
+    return [claim for name in SHAPES for claim in order_of_nine(of_shape(data, name), name)]
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ where they are apart by 40 % of the states' RMS.
 
 from functools import partial
 
-from figures import run_script
-from figures.papers.r2sgld.lorenz import draw_simulations, measure_simulations, simulation_rows
+from figures import Claim, Data, run_script
+from figures.papers.r2sgld.lorenz import draw_simulations, longer, measure_simulations, simulation_rows
 
 SEED = 3407
 DIFFERS = (
@@ -20,6 +20,11 @@ METHODS = ("reSGLD", "r2SGLD")
 measure = partial(measure_simulations, methods=METHODS)
 draw = draw_simulations
 table = simulation_rows
+
+
+def compare(data: Data) -> list[Claim]:
+    """What section 4.1 says of the two simulations."""
+    return [longer(data, "r2SGLD", "reSGLD", "4.1, “slightly improved results over extended … periods”")]
 
 
 if __name__ == "__main__":

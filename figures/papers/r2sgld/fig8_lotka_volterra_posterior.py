@@ -11,14 +11,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Data, Study, run_script
+from figures import Claim, Data, Study, run_script
 from figures.papers.r2sgld.identification import (
     LETTERS,
     METHODS,
     closed_form,
     densities_of,
+    distances_of,
+    farther,
     moments_of,
     normal_density,
+    reflection_claims,
     result_of,
     rows_of,
     system_of,
@@ -28,7 +31,7 @@ from figures.plots import style
 SEED = 3407
 DIFFERS = (
     "The figure's text holds no number that could be read; a pair with and without reflection has the same posterior, "
-    "its walls being too far away."
+    "its walls being too far away, and no order of the three reflected samplers is shown."
 )
 COLOURS = {"SGLD": style.LIGHT, "cycSGLD": style.FOURTH, "reSGLD": style.MEDIUM}
 
@@ -38,7 +41,8 @@ def measure(study: Study) -> dict[str, Any]:
     results = [result_of(study, "lotka_volterra", method) for method in METHODS]
     means, sds = closed_form(results[0])
     grids = np.linspace(means - 4.0 * sds, means + 4.0 * sds, 400, axis=1)
-    return {**moments_of(results), "grids": grids, "densities": densities_of(results, grids)[:, -1]}
+    densities = densities_of(results, grids)[:, -1]
+    return {**moments_of(results), **distances_of(results), "grids": grids, "densities": densities}
 
 
 def draw(data: Data) -> Figure:
@@ -80,6 +84,17 @@ def draw(data: Data) -> Figure:
 def table(data: Data) -> list[dict[str, Any]]:
     """One row per method and parameter."""
     return rows_of(data)
+
+
+def compare(data: Data) -> list[Claim]:
+    """What A.2 says of reflection, and of the order of the three reflected samplers."""
+    least, as_good = "A.2, “R-SGLD … the least effective”", farther(data, "R-cycSGLD", "r2SGLD", "A.2, “comparable”")
+    return [
+        *reflection_claims(data, "A.2, “the beneficial impact of the reflection”"),
+        farther(data, "R-SGLD", "R-cycSGLD", least),
+        farther(data, "R-SGLD", "r2SGLD", least),
+        as_good._replace(what=f"{as_good.what} (text: comparable)", printed=np.nan, source="printed", in_words=False),
+    ]
 
 
 if __name__ == "__main__":

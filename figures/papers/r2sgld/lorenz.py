@@ -6,13 +6,17 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.signal import find_peaks
 
+from ...arrays import Array
 from ...plots import style
-from ...scripts.claims import Claim
+from ...scripts.claims import Claim, said_above
+from ...scripts.statistics import mean_and_error
 from ...scripts.study import Data, Study
 from .identification import (
     LETTERS,
     densities_of,
+    distances_of,
     legend_of,
     moments_of,
     portrait,
@@ -21,16 +25,24 @@ from .identification import (
     result_of,
     rows_of,
     simulations,
+    simulations_of_seeds,
 )
 
 EXPONENT = 0.9056  # Lorenz' largest Lyapunov exponent, per time unit
 
 
-def measure_posteriors(study: Study, methods: Sequence[str], limits: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Modes, moments and kernel densities (method, chain + 1, parameter, place) at ``grids`` (parameter, place)."""
+def measure_posteriors(
+    study: Study, methods: Sequence[str], limits: Sequence[tuple[float, float]], beside: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Modes, moments and kernel densities (method, chain + 1, parameter, place) at ``grids`` (parameter, place).
+
+    beside: methods that are compared and not drawn.
+    """
     results = [result_of(study, "lorenz", method) for method in methods]
+    others = [result_of(study, "lorenz", method) for method in beside]
     grids = np.array([np.linspace(low, high, 400) for low, high in limits])
-    return {**moments_of(results), "grids": grids, "densities": densities_of(results, grids)}
+    densities = densities_of(results, grids)
+    return {**moments_of(results), **distances_of([*results, *others]), "grids": grids, "densities": densities}
 
 
 def draw_posteriors(data: Data, height: float) -> Figure:
@@ -47,13 +59,32 @@ def draw_posteriors(data: Data, height: float) -> Figure:
     return figure
 
 
-def measure_simulations(study: Study, methods: Sequence[str]) -> dict[str, Any]:
-    """Modes, moments, and the states (truth and methods, time, 3) that follow from the modes."""
+def measure_simulations(study: Study, methods: Sequence[str], beside: Sequence[str] = ()) -> dict[str, Any]:
+    """Modes, moments, and the states (truth and methods, time, 3) that follow from the modes.
+
+    together: the times for which they stay with the truth; seeds_together (method, seed): for which those from each
+    seed's mode do. beside: methods that are compared and not drawn.
+    """
     results = [result_of(study, "lorenz", method) for method in methods]
+    others = [result_of(study, "lorenz", method) for method in beside]
     times = np.linspace(0.0, 40.0, 8001)
     states = simulations(results, times)
-    prediction_times = [prediction_time(times, path, states[0]) for path in states[1:]]
-    return {**moments_of(results), "times": times, "states": states, "together": prediction_times}
+    return {
+        **moments_of(results), "times": times, "states": states,
+        "together": [prediction_time(times, path, states[0]) for path in states[1:]],
+        "compared": [*methods, *beside],
+        "seeds_together": [
+            [prediction_time(times, path, states[0]) for path in simulations_of_seeds(result, times)]
+            for result in [*results, *others]
+        ],
+    }  # fmt: skip
+
+
+def longer(data: Data, first: str, second: str, source: str, why: str = "") -> Claim:
+    """The claim in words that simulations from one method's modes stay longer with the truth than another's."""
+    times = dict(zip(data["compared"].tolist(), data["seeds_together"], strict=True))
+    what = f"time for which a seed's simulation stays with the truth: {first}'s less {second}'s"
+    return said_above(what, 0.0, mean_and_error(times[first] - times[second]), source, why)
 
 
 def draw_simulations(data: Data) -> Figure:
@@ -105,3 +136,14 @@ def mode_claims(data: Data) -> list[Claim]:
         )
         for row in rows_of(data)
     ]  # fmt: skip
+
+
+def peaks(data: Data, method: str) -> Array:
+    """Number of peaks of each seed's posterior (seed,), mean over the parameters.
+
+    A peak stands out of its surroundings by a tenth of the highest.
+    """
+    *densities, _ = data["densities"][data["methods"].tolist().index(method)]
+    return np.array([
+        np.mean([len(find_peaks(curve, prominence=0.1 * curve.max())[0]) for curve in seed]) for seed in densities
+    ])  # fmt: skip

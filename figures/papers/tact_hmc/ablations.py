@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import erf
 
 from targets.mixtures.truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
@@ -16,6 +17,7 @@ from toolkit.problem import Target
 from toolkit.samplers import Sampler
 
 from ...arrays import Array
+from ...scripts.claims import THEORY, Claim, said_above
 from ...scripts.study import Study
 
 TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE = "TACT-HMC", "no thermostats", "no tempering", "replica exchange"
@@ -163,3 +165,42 @@ def mode_rows(target: str, label: str, table: Array, n_kept: int, per_draw: floa
         for q, quantity in enumerate(("weight", "variance"))
         for mode in range(table.shape[1])
     ]
+
+
+def largest_of(k: int) -> tuple[float, float]:
+    """Mean and standard deviation of the largest of the absolute values of ``k`` independent standard normals."""
+    x = np.linspace(0.0, 9.0, 9_001)
+    above = 1.0 - erf(x / np.sqrt(2.0)) ** k
+    mean = np.trapezoid(above, x)
+    return float(mean), float(np.sqrt(2.0 * np.trapezoid(x * above, x) - mean**2))
+
+
+def claims_of_ablations(tables: Array, where: str, text: str) -> list[Claim]:
+    """That TACT-HMC alone is right, of ``mode_errors`` of each of LABELS (sampler, 2, mode, 2).
+
+    TACT-HMC's largest error in standard errors is set beside that of exact draws; the excess of each ablation in what
+    it lacks is a claim in words.
+    """
+    quantities = ("weight", "variance")
+    n_modes = tables.shape[2]
+    exact, spread = largest_of(n_modes)
+    worst = {
+        label: np.nanmax(np.abs(in_standard_errors(table)), axis=1) for label, table in zip(LABELS, tables, strict=True)
+    }
+    claims = [
+        Claim(f"{where}{TACT}: largest error of the {n_modes} modes' {quantity}s, in standard errors", exact,
+              float(worst[TACT][q]), 0.0, exact, spread, f"{text}, “correctly sampling”: as of exact draws",
+              origin=THEORY)
+        for q, quantity in enumerate(quantities)
+    ]  # fmt: skip
+    # The largest of some standard errors moves by about 1 between studies.
+    apart = 2.0**0.5
+    for label, q, words in ((NO_THERMOSTATS, 1, "a spread histogram"), (NO_TEMPERING, 0, "trapped by … barriers")):
+        excess = float(worst[label][q] - worst[TACT][q])
+        what = f"{where}{label}: largest error of a mode's {quantities[q]}, in standard errors, less {TACT}'s"
+        claims.append(said_above(what, 0.0, (excess, apart), f"{text}, “{words}”"))
+    return claims + [
+        Claim(f"{where}{label}: largest error of a mode's {quantities[q]}, in standard errors", np.nan,
+              float(worst[label][q]), 1.0, "lower")
+        for label, q in ((NO_THERMOSTATS, 0), (NO_TEMPERING, 1), (EXCHANGE, 0), (EXCHANGE, 1))
+    ]  # fmt: skip

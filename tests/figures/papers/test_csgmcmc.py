@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from figures.papers.csgmcmc import gaussian_grid, table4, table5
+from figures.scripts.claims import DERIVED, PRINTED
 from targets import mixtures
 from toolkit.diagnostics import ess_by_cutoff, mode_coverage
 from toolkit.schedules import evaluate
@@ -207,6 +208,15 @@ def test_table5_orders_and_data(produced):
     rows = product.script.module.table(data)
     assert {row["data"] for row in rows} == {"Australian", "German", "Heart"}
     assert not any(load().is_stand_in for _, load, *_ in table5.DATA)
+
+
+def test_table4_is_counted_once(produced):
+    """Its four numbers as printed, and those of the two rows that we take to be exchanged as our derivation."""
+    claims = [c for c in produced("csgmcmc_table4").script.compare(produced("csgmcmc_table4").measured.data)
+              if not np.isnan(c.printed)]  # fmt: skip
+    assert [c.comes_from for c in claims if c.is_same] == [PRINTED] * 4 + [DERIVED] * 2
+    assert [c.printed for c in claims[:4]] == [1.8, 6.7, 18.0, 24.4]
+    assert {c.verdict for c in claims if not c.is_same} == {"another quantity"}  # of the released settings
 
 
 def test_orders_are_counted():

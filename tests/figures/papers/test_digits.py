@@ -29,9 +29,27 @@ def test_scores_by_their_definitions():
 
 
 def test_all_methods_cost_the_same(produced):
-    for record in produced("csgmcmc_table1_digits").measured.records:
+    records = [r for r in produced("csgmcmc_table1_digits").measured.records if "large steps" not in r.label]
+    assert len(records) == 2 * len(digits.METHODS)
+    for record in records:
         members = digits.METHODS[record.label.split(", ", 1)[1].rpartition(", ")[0]].members
         assert record.gradient_evaluations == 80 * record.chains // members
+
+
+def test_reflected_methods_are_those_without_with_walls():
+    """Same sampler and step sizes, all weights in [−4, 4]; far from the walls the same draws."""
+    part = digits.split(*(values[:60] for values in digits.digits()))
+    target, study = digits.network(part), Study(quick=True, seed=3)
+    pairs = {name: method.steps_of for name, method in digits.METHODS.items() if method.reflects}
+    assert pairs == {"R-SGD": "SGD", "R-SGHMC": "SGHMC", "R-cSGHMC": "cSGHMC", "r2SGHMC ×4": "reSGHMC ×4"}
+    for name, free in pairs.items():
+        found = [digits.run_method(study, each, target, digits.METHODS[each], np.array([0.1 / 42]), 40)
+                 for each in (name, free)]  # fmt: skip
+        np.testing.assert_array_equal(found[0].draws, found[1].draws)
+        assert (found[0].reflections.sum(), found[0].sampler.boundary.kind) == (0, "reflect")
+    wild = digits.run_method(study, "R-SGD", target, digits.METHODS["R-SGD"], np.array([10.0 / 42]), 40)
+    assert wild.reflections.sum() > 0
+    assert np.abs(wild.draws).max() <= digits.WALL
 
 
 def test_energies_go_down(produced):

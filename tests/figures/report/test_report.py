@@ -9,12 +9,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from figures.report import write_report
+from figures.report import MARK, write_report
 from figures.report.contents import Contents, Entry, gather
 from figures.report.html import page
-from figures.report.markdown import markdown
+from figures.report.markdown import anchor, markdown
 from figures.scripts.cached_data import Measured, store
-from figures.scripts.claims import Claim
+from figures.scripts.claims import THEORY, Claim
 from figures.scripts.runner import Script, names, script
 from figures.scripts.statistics import with_error
 from figures.scripts.study import Record, Study
@@ -65,6 +65,10 @@ def contents(tmp_path):
         Claim("modes", 18.0, 17.0, 0.1, "higher", printed_error=0.2, source="table 4", why="because"),
         Claim("ESS", math.nan, 21_234.0, 310.0, "higher"),
         Claim("KL of A over B's", 1.0, 0.8, 0.02, "higher", source="the text", in_words=True),
+        Claim("KL of C over B's", 1.0, 1.1, 0.1, "higher", source="the text", in_words=True),
+        Claim("modes visited, less SGLD's", 0.0, 0.0, 0.0, "higher", source="the text", in_words=True),
+        Claim("variance ratio", 2.512, 2.86, 0.15, "higher", source="corollary 2", origin=THEORY),
+        Claim("ratio of ESS", 0.602, 1495.0, 97.0, "higher", is_same=False),
     ]
     record = Record("R-SGLD", "sgld", "cosine25 in flower", 10, 1, 60_000, 10_000, 20, 7, 600_000, 1.25)
     measured = Measured({}, [record, record._replace(label="r2SGLD", gradient_evaluations=34_000)], 2.5)
@@ -91,26 +95,76 @@ def in_full(contents):
     return contents._replace(entries=[entry._replace(small=False) for entry in contents.entries])
 
 
-def test_numbers_of_quick_versions_get_no_verdict(contents):
+def test_numbers_of_quick_versions_are_shown_without_a_verdict(contents):
     for text in (page(contents), markdown(contents)):
-        assert not any(word in text for word in ("▲ better", "▼ worse", "Of 5:", "| worse"))
-        assert "0.250 ± 0.010" in text
+        assert not any(
+            word in text for word in ("▲ better", "▼ worse", "1 better", "| worse", "? not shown", "| not shown")
+        )
+        assert text.count("0.250 ± 0.010") == 2  # with the figure, and in the table of all numbers
     assert "▼ worse" in page(in_full(contents))
 
 
 def test_numbers_stand_beside_each_other(contents):
     contents = in_full(contents)
-    numbers = [row for row in Page(page(contents)).rows if row[:1] in (["figure"], ["r2sgld_fig99"])]
-    assert numbers[0] == ["figure", "number", "printed", "ours ± standard error", "ratio", "verdict", "why"]
-    assert numbers[1][2:6] == ["0.5", "0.250 ± 0.010", "0.5", "▲ better"]
-    assert numbers[2][2:6] == ["9.92", "10.02 ± 0.15", "1.01", "= equal within error"]
-    assert numbers[3][2:7] == ["18.00 ± 0.20 (table 4)", "17.00 ± 0.10", "0.9444", "▼ worse", "because"]
-    assert numbers[4][2:6] == ["above 1 (the text)", "0.800 ± 0.020", "–", "✗ not as claimed"]
-    assert numbers[6][1:6] == ["ESS", "–", "21234 ± 310", "–", "not printed"]
-    assert len(numbers) == 7  # two tables: printed, and not printed
-    text = page(contents)
-    assert "Of 5: 1 better, 1 equal within error, 1 worse, 1 not as claimed, 1 not printed." in text
-    assert "2 runs, 634,000 gradient evaluations, seed 7" in text
+    rows = Page(page(contents)).rows
+    numbers = [row for row in rows if row[:1] in (["figure"], ["r2sgld_fig99"])]
+    head = ["figure", "number", "printed", "from", "ours ± standard error", "ratio", "verdict", "shown from", "why"]
+    assert numbers[0] == head
+    assert numbers[1][2:7] == ["0.5", "print", "0.250 ± 0.010", "0.5", "▲ better"]
+    assert numbers[2][2:7] == ["9.92", "print", "10.02 ± 0.15", "1.01", "= equal within error"]
+    assert numbers[3][2:7] == ["18.00 ± 0.20 (table 4)", "print", "17.00 ± 0.10", "0.9444", "▼ worse"]
+    assert numbers[3][8] == "because"
+    assert numbers[4][2:8] == ["above 1 (the text)", "words", "0.800 ± 0.020", "–", "✗ contradicted", ""]
+    assert numbers[5][2:8] == ["above 1 (the text)", "words", "1.10 ± 0.10", "–", "? not shown", "1.284"]
+    assert numbers[6][2:8] == ["above 0 (the text)", "words", "0", "–", "? not shown", "all alike"]
+    assert numbers[7][2:7] == ["2.512 (corollary 2)", "theory", "2.86 ± 0.15", "1.139", "✗ missed"]
+    assert numbers[8][2:7] == ["0.602", "print", "1495 ± 97", "2483", "≠ another quantity"]
+    assert numbers[10][1:6] == ["ESS", "–", "21234 ± 310", "–", "not printed"]
+    assert len(numbers) == 11  # two tables: those compared, and ours alone
+    assert "2 runs, 634,000 gradient evaluations, seed 7" in page(contents)
+
+
+def test_the_summary_counts_by_where_the_number_comes_from(contents):
+    expected = [
+        ["the number beside ours is", "numbers", "verdicts"],
+        ["printed by the paper", "4", "1 better, 1 equal within error, 1 worse, 1 another quantity"],
+        ["claimed in words", "3", "2 not shown, 1 contradicted"],
+        ["from theory", "1", "1 missed"],
+        ["all", "8", ""],
+    ]
+    assert Page(page(in_full(contents))).rows[:5] == expected
+    assert [list(row) for row in in_full(contents).summary] == expected[1:]
+    assert contents.summary == []
+
+
+def test_contents_come_first_and_long_tables_last(contents):
+    text = page(in_full(contents))
+    places = [text.index(part) for part in ("claimed in words", "Contents", "<img", "All numbers</h2>")]
+    assert places == sorted(places)
+    lines = markdown(in_full(contents)).splitlines()
+    heads = [line for line in lines if line.startswith("#")]
+    places = [lines.index(head) for head in ("## Contents", "## All numbers", "## All runs")]
+    assert places == sorted(places)
+    assert heads[-2:] == ["## All numbers", "## All runs"]
+    for line in lines:
+        if line.startswith("- ["):
+            assert line.rpartition("(#")[2][:-1] in {anchor(head.lstrip("# ")) for head in heads}
+
+
+def test_tables_of_numbers_are_written_into_a_page_of_the_docs(tmp_path, monkeypatch, contents):
+    monkeypatch.setattr("figures.report.gather", lambda folder: in_full(contents))
+    file = tmp_path / "numbers.md"
+    file.write_text(f"# Words\n\n{MARK}\n\nold\n", encoding="utf-8")
+    assert file in write_report(tmp_path, file)
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith(f"# Words\n\n{MARK}\n\n| the number beside ours is |")
+    assert "| r2sgld_fig99 | KL of r2SGLD, nats |" in text
+    assert "old" not in text
+    assert write_report(tmp_path, file)
+    assert file.read_text(encoding="utf-8") == text
+    file.write_text("no mark", encoding="utf-8")
+    with pytest.raises(ValueError, match="must have a line <!--"):
+        write_report(tmp_path, file)
 
 
 def test_both_say_what_is_old_small_or_missing(contents):
@@ -127,7 +181,7 @@ def test_both_say_what_is_old_small_or_missing(contents):
 def test_tables_of_markdown_are_rectangular(contents):
     lines = [line.replace("\\|", "") for line in markdown(in_full(contents)).splitlines()]
     widths = {line.count("|") for line in lines if line.startswith("|")}
-    assert widths == {8, 7}  # seven columns with the figure's name, or of runs, or six
+    assert widths == {4, 8, 7, 9, 10}  # the summary, runs, ours alone, a figure's numbers, all numbers
     assert "![r2SGLD (2024), figure 99: A < B" in markdown(contents)
 
 

@@ -5,13 +5,14 @@ import importlib
 import math
 import sys
 
+import numpy as np
 import pytest
 
 import figures.__main__ as command_line
 from figures import script
 from figures.scripts import output, side_by_side
 from figures.scripts.cached_data import read
-from figures.scripts.claims import VERDICTS, Claim, check_claim
+from figures.scripts.claims import DERIVED, THEORY, VERDICTS, Claim, check_claim
 from figures.scripts.study import Study
 from targets import mixtures
 from toolkit import CudaError, samplers
@@ -34,15 +35,41 @@ from toolkit import CudaError, samplers
         (Claim("swaps", 0.0, 0.5, 0.01, "higher"), "better", math.nan),
         (Claim("modes", 25.0, 25.0, 0.0, "higher"), "equal within error", 1.0),
         (Claim("ratio", 1.0, 1.5, 0.1, "higher", in_words=True), "as claimed", math.nan),
-        (Claim("ratio", 1.0, 0.5, 0.1, "higher", in_words=True), "not as claimed", math.nan),
         (Claim("ratio", 1.0, 0.5, 0.1, "lower", in_words=True), "as claimed", math.nan),
-        (Claim("ratio", 1.0, 1.1, 0.1, "higher", in_words=True), "equal within error", math.nan),
+        # A claim in words that is not seen is no agreement, whatever the reason.
+        (Claim("ratio", 1.0, 0.5, 0.1, "higher", in_words=True), "contradicted", math.nan),
+        (Claim("ratio", 1.0, 1.5, 0.1, "lower", in_words=True), "contradicted", math.nan),
+        (Claim("ratio", 1.0, 1.1, 0.1, "higher", in_words=True), "not shown", math.nan),
+        (Claim("modes", 0.0, -0.33, 0.36, "higher", in_words=True), "not shown", math.nan),
+        (Claim("modes", 0.0, 0.0, 0.0, "higher", in_words=True), "not shown", math.nan),
+        (Claim("modes", 0.0, 1.0, 0.0, "higher", in_words=True), "as claimed", math.nan),
+        # A law is missed to either side; what is not the same quantity is neither better nor worse.
+        (Claim("law", 2.512, 2.86, 0.15, "higher", origin=THEORY), "missed", 2.86 / 2.512),
+        (Claim("law", 2.512, 2.10, 0.15, "higher", origin=THEORY), "missed", 2.10 / 2.512),
+        (Claim("law", 2.512, 2.49, 0.13, "higher", origin=THEORY), "held", 2.49 / 2.512),
+        (Claim("integral", 0.4, 0.4050, 0.0036, 0.4, origin=DERIVED), "held", 0.405 / 0.4),
+        (Claim("integral", 0.4, 0.4105, 0.0036, 0.4, origin=DERIVED), "missed", 0.4105 / 0.4),
+        (Claim("θ", 0.24, 0.0328, 0.004, "lower", origin=DERIVED), "better", 0.0328 / 0.24),
+        (Claim("ESS ratio", 0.602, 1495.0, 97.0, "higher", is_same=False), "another quantity", 1495.0 / 0.602),
+        (Claim("ESS ratio", 0.602, 0.2865, 0.008, "higher", is_same=False), "another quantity", 0.2865 / 0.602),
     ],
 )
 def test_verdicts(claim, verdict, ratio):
     assert check_claim(claim) is claim
     assert claim.verdict == verdict in VERDICTS
     assert claim.ratio == pytest.approx(ratio, nan_ok=True)
+
+
+def test_a_claim_that_is_not_shown_says_which_effect_would_have_been():
+    """Of normal estimates with the error of the claim, centred on that value, four in five exceed two errors."""
+    for aim, sign in (("higher", 1.0), ("lower", -1.0)):
+        claim = Claim("ratio", 1.0, 1.1, 0.06, aim, printed_error=0.08, in_words=True)
+        estimates = np.random.default_rng(0).normal(claim.shown_from, 0.1, 20_000)
+        shown = sum(claim._replace(ours=float(x)).verdict == "as claimed" for x in estimates) / 20_000
+        assert shown == pytest.approx(0.8, abs=0.01)
+        assert sign * (claim.shown_from - 1.0) > 0.0
+    assert math.isnan(Claim("modes", 0.0, 0.0, 0.0, "higher", in_words=True).shown_from)  # no spread, no power
+    assert math.isnan(Claim("KL", 0.5, 0.25, 0.01, "lower").shown_from)
 
 
 GOOD = Claim("KL", 0.5, 0.25, 0.01, "lower")
@@ -58,6 +85,7 @@ GOOD = Claim("KL", 0.5, 0.25, 0.01, "lower")
         {"error": math.inf},
         {"error": -0.1},
         {"aim": 0.5, "in_words": True},
+        {"origin": "hearsay"},
     ],
 )
 def test_claims_that_say_nothing_are_refused(change):
