@@ -40,7 +40,7 @@ def read_times(name: str, times: Any, time_unit: str, origin: Any = None, date_f
     if clock is not None:
         return since(name, clock, time_unit, origin)
     if date_format:
-        raise ValueError(f"{name} must be dates, as date_format={date_format!r} says, got {shown(times)}")
+        raise ValueError(f"{name} must be dates, as date_format={shown(date_format)} says, got {shown(times)}")
     numbers = check_array(name, measured_numbers(name, times) if is_of_pandas(times) else times)
     if numbers.ndim == 1:
         check_no_dates(name, numbers)

@@ -94,7 +94,7 @@ class DateReader:
     def example(self) -> str:
         """How a date is written, in words."""
         if self.date_format:
-            return f"date as {self.date_format!r} says"
+            return f"date as {shown(self.date_format)} says"
         zone = "+01:00" if self.has_offset else ""
         return f"date as 2020-12-31 or 2020-12-31T23:59:59{zone}, as that of the first row is"
 
