@@ -121,8 +121,10 @@ def checked_steps(posterior: Posterior, *, may_refine: bool) -> Checked:
     energy = posterior.energy
     draws = posterior.prior_draws
     grids = Grids(posterior, energy, is_judged=False)
-    if may_refine and len(draws) and grids.unresolved(draws).any():
-        grids = Grids(posterior, energy, is_judged=True)
+    if may_refine and len(draws):
+        # Where a solution leaves the limits the energy is infinite without being judged.
+        has_energy = np.isfinite(grids.evaluate_with(1)(draws)[0])
+        grids = Grids(posterior, energy, is_judged=bool((has_energy & grids.unresolved(draws)).any()))
     for _ in range(MAX_ROUNDS):
         modes = posterior.find_modes(grids.evaluate if grids.is_judged else grids.evaluate_with(1))
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
