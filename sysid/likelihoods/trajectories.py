@@ -149,8 +149,10 @@ def trajectory(
     time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
     "rk4" or "rk5"; or, for stiff systems, "sdirk4": implicit and L-stable, of order 4, in which Newton's method solves
     each stage; where it does not converge the energy is infinite. step: the longest, > 0; None: so short that half of
-    it changes the solution from one datum to the next by less than 1e-6 of the spread of states. For "sdirk4" None is a
-    grid of unequal steps, made for the parameters at the end of the search for a start, and frozen: so short that half
+    it changes the solution from one datum to the next by less than 1e-6 of the spread of states, where the search
+    begins, and shorter where the posterior needs it (see ``identify``). A step that is given is kept, and ``identify``
+    warns where it is too long. For "sdirk4" None is a grid of unequal steps, made for the parameters at the end of the
+    search for a start, and frozen unless the posterior needs a finer one: so short that half
     the steps change the energy there by less than 0.01 nats, and short too wherever fast changes of the solution may be
     within 5 standard deviations of Laplace's approximation. Far from these parameters energies are wrong or infinite.
     Steps end at all times of data, doses, and jumps or kinks of inputs; each experiment has a grid of its own.

@@ -19,15 +19,12 @@ from ..solvers.implicit import IMPLICIT_ORDERS
 from .bridge import Reference
 from .laplace import Evaluate, in_batches
 from .search import Mode
-from .step_check import MAX_ROUNDS, SAME_ENERGY, SolutionEnergy, step_factors
+from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, step_factors
 
 N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors
 BEYOND = 1e-9  # of a normal posterior: draws farther out do not matter
 DEEP_COST = 4096  # solutions with the steps of the likelihood that searches may spend on finer ones
-# Weights exp(Δ) of draws whose energies change by Δ with standard deviation s leave an effective size of 1/(1 + s²):
-# 0.95 for s = 0.23. The largest of 256 changes is about 2.7 s from their mean.
-WARNED_ENERGY = 0.6  # nats
 MOST_NUMBERS = 500_000  # states of one solution with finer steps, for memory
 
 
@@ -127,8 +124,10 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     energy = posterior.energy
     draws = posterior.prior_draws
     grids = Grids(posterior, energy, is_judged=False)
-    if may_refine and len(draws) and grids.unresolved(draws).any():
-        grids = Grids(posterior, energy, is_judged=True)
+    if may_refine and len(draws):
+        # Where a solution leaves the limits the energy is infinite without being judged.
+        has_energy = np.isfinite(grids.evaluate_with(1)(draws)[0])
+        grids = Grids(posterior, energy, is_judged=bool((has_energy & grids.unresolved(draws)).any()))
     for _ in range(MAX_ROUNDS):
         modes = grids.modes()
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
