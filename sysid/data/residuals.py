@@ -250,20 +250,31 @@ def extreme_deviates(values: Array, probability: float) -> tuple[Integers, float
     """
     n = values.size
     most = min(max(int(OUTLIER_SHARE * n), 1), MOST_OUTLIERS)
-    left, removed, last = np.ones(n, np.bool_), [], 0
-    for i in range(most):
-        rest = values[left]
-        mean, sd = rest.mean(), rest.std(ddof=1)
-        if not sd > 0.0:
-            break
-        farthest = int(np.argmax(np.where(left, np.abs(values - mean), -1.0)))
-        k = n - i
+    order = np.argsort(values)
+    centre = float(np.median(values))
+    centred = (values[order] - centre).tolist()
+    first, last = 0, n - 1  # of those left, in order of size
+    total, squares = float(np.sum(centred)), float(np.sum(np.square(centred)))
+    removed: list[int] = []
+    n_outliers, mean, sd = 0, *moments(total, squares, n)
+    left = mean, sd
+    while len(removed) < most and sd > 0.0:
+        k = n - len(removed)
         t = -scipy.special.stdtrit(k - 2, 0.5 * probability / k)
         critical = (k - 1) * t / np.sqrt((k - 2 + t**2) * k)
-        removed.append(farthest)
-        left[farthest] = False
-        if abs(values[farthest] - mean) / sd > critical:
-            last = i + 1
-    left[removed[last:]] = True
-    rest = values[left]
-    return np.array(removed[:last], np.int64), float(rest.mean()), float(rest.std(ddof=1))
+        is_high = centred[last] - mean >= mean - centred[first]
+        farthest = last if is_high else first
+        is_far = abs(centred[farthest] - mean) > critical * sd
+        first, last = first + (not is_high), last - is_high
+        removed.append(int(order[farthest]))
+        total, squares = total - centred[farthest], squares - centred[farthest] ** 2
+        mean, sd = moments(total, squares, k - 1)
+        if is_far:
+            n_outliers, left = len(removed), (mean, sd)
+    return np.array(removed[:n_outliers], np.int64), centre + left[0], left[1]
+
+
+def moments(total: float, squares: float, n: int) -> tuple[float, float]:
+    """Mean and standard deviation of n values, from their sum and that of their squares."""
+    mean = total / n
+    return mean, float(np.sqrt(max(squares - n * mean**2, 0.0) / (n - 1)))
