@@ -138,7 +138,8 @@ def residual_check(states: tuple[str, ...], parts: Sequence[ResidualPart]) -> Re
     [1]_; residuals beyond 3 robust standard deviations count as 3. What the fit takes from the errors
     makes residuals negatively correlated: that mean is computed and subtracted. Sums are taken for gamma
     distributed, with the skewness of sums over independent errors.
-    Outliers: Rosner's generalised test of extreme Studentised deviates [2]_, for up to a tenth of a state's values.
+    Outliers: Rosner's generalised test of extreme Studentised deviates [2]_, for up to a tenth of a state's values, of
+    the residuals, and of the residuals less the median of the two before and the two after.
 
     References
     ----------
@@ -228,10 +229,16 @@ def probability_of(z: Array, size: int) -> Array:
 
 
 def outliers_of(state: str, d: int, parts: Sequence[ResidualPart], probability: float) -> list[Outlier]:
-    """The outliers of a state, of which one is found with this probability where there are none."""
+    """The outliers of a state, of which one is found with at most this probability where there are none.
+
+    They are far from the fit, and from the residuals about them: a misfit that lasts for a while is none.
+    """
     rows = [np.flatnonzero(np.isfinite(part.scores[:, d])) for part in parts]
     scores = np.concatenate([part.scores[r, d] for part, r in zip(parts, rows, strict=True)])
     found, mean, sd = extreme_deviates(scores, probability)
+    departures = [part.scores[r, d] - course(part.scores[r, d]) for part, r in zip(parts, rows, strict=True)]
+    alone, _, _ = extreme_deviates(np.concatenate(departures), probability)
+    found = found[np.isin(found, alone)]
     part_of = np.repeat(np.arange(len(parts)), [r.size for r in rows])
     row_of = np.concatenate(rows)
     outliers = []
@@ -240,6 +247,14 @@ def outliers_of(state: str, d: int, parts: Sequence[ResidualPart], probability: 
         deviations = float(scores[k] - mean) / sd
         outliers.append(Outlier(part.series, state, float(part.times[row]), float(part.values[row, d]), deviations))
     return outliers
+
+
+def course(values: Array) -> Array:
+    """The median (n,) of the two values before each and the two after."""
+    if values.size < 2:
+        return np.zeros(values.size)
+    padded = np.pad(values, 2, constant_values=np.nan)
+    return np.asarray(np.nanmedian([padded[:-4], padded[1:-3], padded[3:-1], padded[4:]], axis=0))
 
 
 def extreme_deviates(values: Array, probability: float) -> tuple[Integers, float, float]:

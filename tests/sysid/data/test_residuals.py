@@ -111,6 +111,18 @@ def test_outliers_that_hide_each_other_are_found():
     assert abs(sd - 1.0) < 0.15
 
 
+def test_a_misfit_that_lasts_has_no_outliers():
+    """A bump of ten values, twelve standard deviations high, is a course; a value of that size elsewhere is not."""
+    rng = np.random.default_rng(8)
+    scores = rng.standard_normal((300, 1))
+    scores[:, 0] += 12.0 * np.exp(-0.5 * ((np.arange(300.0) - 100.0) / 4.0) ** 2)
+    check = residual_check(("x",), [part(scores)])
+    assert check.outliers == ()
+    assert check.has_memory[0]
+    scores[200] += 12.0
+    assert [one.time for one in residual_check(("x",), [part(scores)]).outliers] == [200.0]
+
+
 @pytest.mark.parametrize("n", [20, 100, 1000])
 def test_normal_values_have_outliers_as_often_as_is_said(n):
     """At 1 in 20; and the largest of n normal values is beyond its own law as often."""
@@ -118,5 +130,5 @@ def test_normal_values_have_outliers_as_often_as_is_said(n):
     found = [extreme_deviates(values, 0.05)[0].size > 0 for values in rng.standard_normal((400, n))]
     assert 0.005 < np.mean(found) < 0.05 + 4.5 * np.sqrt(0.05 / 400)
     quiet = rng.standard_normal(n)
-    quiet[0] = -1.6 * ndtri(0.5e-3 / n)
+    quiet[0] = -2.5 * ndtri(0.5e-3 / n)
     assert 0 in extreme_deviates(quiet, 1e-3)[0]
