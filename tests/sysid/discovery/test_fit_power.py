@@ -91,6 +91,17 @@ def test_power_is_that_of_a_known_departure():
     assert 0.3 < strong.noticed < 0.65
 
 
+def test_a_departure_that_the_fit_follows_is_none():
+    """Along a coefficient's direction the equations follow the smoothed data."""
+    n, times = 400, np.arange(400.0)
+    lack = np.sin(2.0 * np.pi * times / 16.0)[:, None]
+    shared = lack[:, :, None] / np.sqrt(np.sum(lack**2))
+    part = ResidualPart("data", times, lack, lack, shared, np.zeros((n, 1, 0)))
+    power = power_of([part], [Series(times, lack, ("x",))], np.ones(1))
+    assert power.departure < 0.01
+    assert power.probability < 0.1
+
+
 def test_exact_data_and_velocities_are_not_tested():
     exact = data.simulate(systems.lotka_volterra(), np.linspace(0.0, 10.0, 101), seed=0)
     one = discover(exact, progress=False, sweeps=100)
