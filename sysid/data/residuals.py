@@ -138,7 +138,8 @@ def residual_check(states: tuple[str, ...], parts: Sequence[ResidualPart]) -> Re
     [1]_; residuals beyond 3 robust standard deviations count as 3. What the fit takes from the errors
     makes residuals negatively correlated: that mean is computed and subtracted. Sums are taken for gamma
     distributed, with the skewness of sums over independent errors.
-    Outliers: Rosner's generalised test of extreme Studentised deviates [2]_, for up to a tenth of a state's values.
+    Outliers: Rosner's generalised test of extreme Studentised deviates [2]_, for up to a tenth of a state's values, of
+    the residuals, and of the residuals less the median of the two before and the two after.
 
     References
     ----------
@@ -228,10 +229,16 @@ def probability_of(z: Array, size: int) -> Array:
 
 
 def outliers_of(state: str, d: int, parts: Sequence[ResidualPart], probability: float) -> list[Outlier]:
-    """The outliers of a state, of which one is found with this probability where there are none."""
+    """The outliers of a state, of which one is found with at most this probability where there are none.
+
+    They are far from the fit, and from the residuals about them: a misfit that lasts for a while is none.
+    """
     rows = [np.flatnonzero(np.isfinite(part.scores[:, d])) for part in parts]
     scores = np.concatenate([part.scores[r, d] for part, r in zip(parts, rows, strict=True)])
     found, mean, sd = extreme_deviates(scores, probability)
+    departures = [part.scores[r, d] - course(part.scores[r, d]) for part, r in zip(parts, rows, strict=True)]
+    alone, _, _ = extreme_deviates(np.concatenate(departures), probability)
+    found = found[np.isin(found, alone)]
     part_of = np.repeat(np.arange(len(parts)), [r.size for r in rows])
     row_of = np.concatenate(rows)
     outliers = []
@@ -242,6 +249,14 @@ def outliers_of(state: str, d: int, parts: Sequence[ResidualPart], probability: 
     return outliers
 
 
+def course(values: Array) -> Array:
+    """The median (n,) of the two values before each and the two after."""
+    if values.size < 2:
+        return np.zeros(values.size)
+    padded = np.pad(values, 2, constant_values=np.nan)
+    return np.asarray(np.nanmedian([padded[:-4], padded[1:-3], padded[3:-1], padded[4:]], axis=0))
+
+
 def extreme_deviates(values: Array, probability: float) -> tuple[Integers, float, float]:
     """The outliers among ``values`` (n,), as indices, and mean and standard deviation of the others.
 
@@ -250,20 +265,31 @@ def extreme_deviates(values: Array, probability: float) -> tuple[Integers, float
     """
     n = values.size
     most = min(max(int(OUTLIER_SHARE * n), 1), MOST_OUTLIERS)
-    left, removed, last = np.ones(n, np.bool_), [], 0
-    for i in range(most):
-        rest = values[left]
-        mean, sd = rest.mean(), rest.std(ddof=1)
-        if not sd > 0.0:
-            break
-        farthest = int(np.argmax(np.where(left, np.abs(values - mean), -1.0)))
-        k = n - i
+    order = np.argsort(values)
+    centre = float(np.median(values))
+    centred = (values[order] - centre).tolist()
+    first, last = 0, n - 1  # of those left, in order of size
+    total, squares = float(np.sum(centred)), float(np.sum(np.square(centred)))
+    removed: list[int] = []
+    n_outliers, mean, sd = 0, *moments(total, squares, n)
+    left = mean, sd
+    while len(removed) < most and sd > 0.0:
+        k = n - len(removed)
         t = -scipy.special.stdtrit(k - 2, 0.5 * probability / k)
         critical = (k - 1) * t / np.sqrt((k - 2 + t**2) * k)
-        removed.append(farthest)
-        left[farthest] = False
-        if abs(values[farthest] - mean) / sd > critical:
-            last = i + 1
-    left[removed[last:]] = True
-    rest = values[left]
-    return np.array(removed[:last], np.int64), float(rest.mean()), float(rest.std(ddof=1))
+        is_high = centred[last] - mean >= mean - centred[first]
+        farthest = last if is_high else first
+        is_far = abs(centred[farthest] - mean) > critical * sd
+        first, last = first + (not is_high), last - is_high
+        removed.append(int(order[farthest]))
+        total, squares = total - centred[farthest], squares - centred[farthest] ** 2
+        mean, sd = moments(total, squares, k - 1)
+        if is_far:
+            n_outliers, left = len(removed), (mean, sd)
+    return np.array(removed[:n_outliers], np.int64), centre + left[0], left[1]
+
+
+def moments(total: float, squares: float, n: int) -> tuple[float, float]:
+    """Mean and standard deviation of n values, from their sum and that of their squares."""
+    mean = total / n
+    return mean, float(np.sqrt(max(squares - n * mean**2, 0.0) / (n - 1)))

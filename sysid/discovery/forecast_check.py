@@ -59,7 +59,7 @@ class ForecastCheck(NamedTuple):
         lines = [f"Forecast of the last {n} rows, {times}, by equations found without them:"]
         rows = zip(self.states, self.coverage, self.error, self.spread, strict=True)
         lines += [
-            f"{state}: {share:.0%} inside {self.level:.0%} intervals, error {error:.3g} (RMS; the data's spread {sd:.3g})"
+            f"{state}: {share:.0%} inside {self.level:.0%} intervals, error {error:.3g} (RMS; spread of data {sd:.3g})"
             for state, share, error, sd in rows
         ]
         return "\n".join([*lines, *([f"{self.diverged:.0%} of the trajectories diverged"] if self.diverged else [])])

@@ -4,6 +4,41 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "residuals: what a fit takes from the errors is not subtracted",
+        "sysid/data/residuals.py",
+        "sums = sums + squares / self.freedom * self.taken",
+        "sums = sums + 0.0 * squares",
+        "tests/sysid/data/test_residuals.py -k what_a_fit_takes",
+    ),
+    Mutant(
+        "residuals: outliers hide each other in the standard deviation of all",
+        "sysid/data/residuals.py",
+        "n_outliers, left = len(removed), (mean, sd)",
+        "n_outliers, left = len(removed), (mean, sd)\n        else:\n            break",
+        "tests/sysid/data/test_residuals.py -k hide_each_other",
+    ),
+    Mutant(
+        "residuals: sums over lags have no skewness",
+        "sysid/data/residuals.py",
+        "found.append(scipy.special.chdtrc(freedom, np.maximum(level, 0.0)))",
+        "found.append(scipy.special.ndtr(-(level - freedom) / np.sqrt(2.0 * freedom)))",
+        "tests/sysid/data/test_residuals.py -k told_as_often",
+    ),
+    Mutant(
+        "isolated values: spikes beside fast changes of other states are errors",
+        "sysid/data/isolated_values.py",
+        "if abs(course[after] - course[before]) > np.quantile(usual, FAST):",
+        "if False:",
+        "tests/sysid/data/test_isolated_values.py -k relaxation",
+    ),
+    Mutant(
+        "power: the fit does not follow simulated errors",
+        "sysid/discovery/fit_power.py",
+        "left.append(np.where(m, e - fitted, np.nan))",
+        "left.append(np.where(m, e, np.nan))",
+        "tests/sysid/discovery/test_fit_power.py -k departure_that_the_fit_follows",
+    ),
+    Mutant(
         "sysid: what a complex step that divides by 0 leaves counts as a slope",
         "sysid/likelihoods/trajectory_kernel.py",
         "pointer_to(function, signature, WITHOUT_SLOPE.get(signature))",

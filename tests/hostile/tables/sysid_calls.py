@@ -1223,6 +1223,14 @@ CALLS = [
                     "inputs": INPUTS,
                 },
             ),
+            (
+                "forecast_check",
+                {"fraction": 0.2, "n_draws": 2},
+                {
+                    "fraction": OPEN_SHARE._replace(odd=None),  # which may leave too few rows
+                    "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
+                },
+            ),
             ("residuals", {}, {"series": or_none(SERIES)}),
             ("score", {}, {"series": or_none(SERIES)}),
         ]

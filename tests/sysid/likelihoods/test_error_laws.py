@@ -206,3 +206,23 @@ def test_experiments_of_counts_share_their_dispersion():
     assert joint.names[-3:] == ("dispersion(prey)[0]", "dispersion(prey)[1]", "dispersion(predator)")
     assert np.isfinite(joint.evaluate(start)[0][0])
     assert np.abs(start[:4] / TRUE - 1.0).max() < 0.3
+
+
+@pytest.mark.parametrize("law", ["normal", "student", "poisson", "negative_binomial"])
+def test_normal_scores_of_draws_are_standard_normal(law):
+    """Of counts, up to the steps; and values far out are far out."""
+    rng, n = np.random.default_rng(4), 20_000
+    states = rng.uniform(20.0, 60.0, n)
+    scale = np.full(n, {"normal": 2.0, "student": 2.0}.get(law, 0.1))
+    draws = {
+        "normal": lambda: states + scale * rng.standard_normal(n),
+        "student": lambda: states + scale * rng.standard_t(3.0, n),
+        "poisson": lambda: rng.poisson(states).astype(float),
+        "negative_binomial": lambda: rng.poisson(states * rng.gamma(10.0, 0.1, n)).astype(float),
+    }[law]()
+    scores = error_laws.normal_scores(law, 3.0, draws, states, scale)
+    assert scipy.stats.kstest(scores, "norm").statistic < 0.03
+    assert abs(scores.std() - 1.0) < 0.02
+    far = error_laws.normal_scores(law, 3.0, np.array([0.0, 1e4]), np.array([1e3, 40.0]), np.array([0.1, 0.1]))
+    assert far[0] < -4.0
+    assert far[1] > 7.0

@@ -360,3 +360,42 @@ def test_draws_without_a_solution_have_no_loo():
     assert np.isneginf(problem.log_likelihood(run)[1, 3]).all()
     with pytest.raises(ValueError, match="run must have draws that all have a density of the data, got 1 of 40"):
         problem.loo(run)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "doses", "experiments", "known noise"])
+def test_normal_scores_are_those_of_the_densities(name):
+    """−½ z² is the log density of Gaussian errors, up to a constant of each quantity; Student's tails are the same."""
+    problem = CASES[name](None)
+    values, theta = problem.prepared.values, problem.prepared.start[None]
+    (scores,), (densities,) = values.normal_scores(theta), values.log_densities(theta)
+    if name == "known noise":
+        data, law = measured("student").values, scipy.stats.t(2.5)
+        sides = 2.0 * law.sf(np.sqrt(2.5 * np.expm1(-2.0 * (densities - law.logpdf(0.0) + np.log(1.5)) / 3.5)))
+        np.testing.assert_allclose(scipy.stats.norm.sf(np.abs(scores)), 0.5 * sides, rtol=1e-6)
+        assert scores.size == np.isfinite(data).sum()
+        return
+    constants = np.round(densities + 0.5 * scores**2, 7)
+    quantities = [(k, q) for k, one in enumerate(values.measured()) for q in one.quantities]
+    assert len(set(constants)) <= len(set(quantities))
+    assert problem.residual_check.doubts() == []
+
+
+def test_residuals_at_a_mode_are_those_of_the_weak_path():
+    """Errors that correlate by 0.8, by two likelihoods: the same residuals, and a warning of the estimates."""
+    rng, times = np.random.default_rng(3), np.linspace(0.0, 10.0, 101)
+    errors = rng.standard_normal((101, 2))
+    for k in range(1, 101):
+        errors[k] = 0.8 * errors[k - 1] + 0.6 * errors[k]
+    path = solution(prey_and_predators, times, FIRST, TRUE)
+    data = Series(times, path + 0.05 * path.std(axis=0) * errors, LINEAR.states)
+    checks = [
+        identify(data, LINEAR, likelihood=likelihood, **options).residual_check
+        for likelihood, options in (("weak", {}), (trajectory(), {"n_searches": 0}))
+    ]
+    assert checks[0].has_memory.all()
+    np.testing.assert_allclose(checks[0].correlation, checks[1].correlation, atol=1e-3)
+    problem = identify(data, LINEAR, likelihood="weak")
+    run = sample(problem, samplers.sgld(1e-6), n_steps=20, n_chains=2, seed=1, init=problem.starts(2, seed=1))
+    with pytest.warns(UserWarning, match="estimates: the residuals contradict independent errors"):
+        problem.estimates(run)
+    assert identify(data, LINEAR, likelihood=likelihoods.derivative(velocities="spline")).residual_check is None
