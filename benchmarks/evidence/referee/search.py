@@ -173,7 +173,7 @@ def at_mode(name: str, seed: int, off: float) -> tuple[float, float]:
 
 def is_no_higher(energies: tuple[float, float]) -> bool:
     """Whether the first energy is below the truth's, which a minimum near it is by ½ χ² of q degrees of freedom."""
-    return energies[0] <= energies[1]
+    return bool(np.isfinite(energies[0]) and energies[0] <= energies[1])
 
 
 def compared(point: int, what: str, energies: Callable[..., Any], posed_by: str, arguments: tuple[Any, ...]) -> Case:
