@@ -67,7 +67,8 @@ def search_modes(
     """Modes found from ``first`` (q,) and from the ``n_searches`` best of ``places`` (n, q), that of ``first`` first.
 
     Weights are those of Laplace's approximation, among the modes that were found; modes of less than a thousandth are
-    left out, but for the first, unless its weight is 0 in floats. Searches that end where the energy is flat, infinite or at the edge of what
+    left out, but for the start's, unless its weight is 0 in floats. Searches that end where the energy is flat,
+    infinite or at the edge of what
     ``contains`` allows find none. count: told of all energies that were evaluated; where it raises TimeoutError no
     search begins any more.
     """
@@ -129,11 +130,11 @@ def is_another(mode: Mode, known: Mode) -> bool:
 
 
 def weighed(found: list[Mode]) -> tuple[Mode, ...]:
-    """The modes with their weights; those of hardly any are left out, but for the first, whose weight may be small."""
+    """The modes with their weights; modes of hardly any weight are left out, but for the start's, if that is above 0."""
     if not found:
         return ()
     evidence = np.array([mode.log_mass for mode in found])
     shares = np.exp(evidence - scipy.special.logsumexp(evidence))
-    kept = [k for k, share in enumerate(shares) if share >= LEAST_WEIGHT or (k == 0 and share > 0.0)]
+    kept = [k for k, share in enumerate(shares) if share >= LEAST_WEIGHT or (found[k].is_of_start and share > 0.0)]
     total = sum(float(shares[k]) for k in kept)
     return tuple(found[k]._replace(weight=float(shares[k]) / total) for k in kept)

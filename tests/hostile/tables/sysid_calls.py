@@ -1186,6 +1186,7 @@ CALLS = [
             "level": OPEN_SHARE,
             "inclusion": or_none(OPEN_SHARE)._replace(odd=None),  # which may warn of intervals
             "sweeps": count(10, 10**7)._replace(odd=None),
+            "time_limit": POSITIVE._replace(odd=None),
         },
     ),
     *[

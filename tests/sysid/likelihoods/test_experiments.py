@@ -254,3 +254,35 @@ def test_wrong_experiments_are_named():
         trajectory(errors="lognormal").prepare([good, bad], KINETICS)
     with pytest.raises(ValueError, match="data must be a Series or several, got none"):
         trajectory().prepare([], KINETICS)
+
+
+PREDATORS = sysid.systems.lotka_volterra()
+
+
+def few_samples(n, seed):
+    """Ten times for each of ``n`` subjects, with 5 % noise and three values in ten missing."""
+    rng, group = np.random.default_rng(seed), []
+    for k in range(n):
+        times = np.sort(np.r_[0, rng.uniform(0, 8, 9)])
+        clean = sysid.data.simulate(PREDATORS, times, start=rng.uniform(4, 16, 2), seed=k)
+        values = clean.values * np.exp(0.05 * rng.normal(size=clean.values.shape))
+        values[rng.random(values.shape) < 0.3] = np.nan
+        there = ~np.isnan(values).all(axis=1)
+        group.append(Series(times[there], values[there], PREDATORS.states, name=f"s{k}"))
+    return group
+
+
+@pytest.mark.parametrize(("n", "seed"), [(3, 2), (4, 7)])
+def test_a_subject_that_alone_does_not_tell_the_parameters_has_those_of_the_others(n, seed):
+    """Of the first, one subject's own search fails; of the second, no subject's parameters have solutions for all."""
+    problem = sysid.identify(few_samples(n, seed), PREDATORS, likelihood=trajectory(errors="lognormal"), n_searches=1)
+    modes = problem.modes
+    assert (np.abs(modes.parameters[0, :4] - PREDATORS.usual) < 4.0 * modes.sd[0, :4]).all()
+
+
+def test_where_no_subject_and_no_guess_has_a_solution_the_first_subject_is_named():
+    growth = System("growth", ("x",), ("r",), lambda t, x, p: (p[0] * x[0] * x[0],), [9.0], [5.0])
+    alone = Series(np.linspace(0.0, 2.0, 9), np.full((9, 1), 5.0), ("x",), name="a")
+    law = trajectory(errors="lognormal", start=(5.0,), step=0.1, known={"r": 9.0})
+    with pytest.raises(ValueError, match=r"^experiment 'a' \(0\): data must be near a solution"):
+        law.prepare([alone, alone], growth)
