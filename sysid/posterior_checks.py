@@ -7,7 +7,7 @@ import numpy as np
 
 from .arrays import Array, Bools
 from .likelihoods.experiments import JointEnergy
-from .likelihoods.local_noise import DOUBTFUL_RATIO, LARGE_RATIO, excess_words, excesses_of, measured_data
+from .likelihoods.local_noise import DOUBTFUL_RATIO, LARGE_RATIO, excess_words, excesses_of
 from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .modes.laplace import Contains, Evaluate, descend
 from .modes.propriety import Centre, centre_of, improper_words, open_tails
@@ -55,7 +55,7 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
                 break
             starts = scanned_starts(
                 posterior.evaluate, np.array([posterior.usual, best]), posterior.movable, posterior.log,
-                frequencies_of(records_of(posterior.energy)), contains=posterior.contains, count=posterior.count,
+                frequencies_of(records_of(posterior.energy, posterior.parameters(best))), contains=posterior.contains, count=posterior.count,
             )  # fmt: skip
             new: list[Mode] = []
             for start in starts:
@@ -71,13 +71,13 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
     return found
 
 
-def records_of(energy: TrajectoryEnergy | JointEnergy) -> list[Record]:
+def records_of(energy: TrajectoryEnergy | JointEnergy, theta: Array) -> list[Record]:
     """The measured quantities of the first series."""
-    parts = [part.energy for part in energy.parts[:MOST_SERIES]] if isinstance(energy, JointEnergy) else [energy]
+    parts = energy.with_parameters(theta)[:MOST_SERIES] if isinstance(energy, JointEnergy) else [(energy, theta)]
     records = []
-    for part in parts:
-        times, columns, data = measured_data(part)
-        records += [Record(times[columns == d], data[columns == d]) for d in np.unique(columns)]
+    for part, own in parts:
+        times, quantities, data, _ = part.fitted(own)
+        records += [Record(times[quantities == d], data[quantities == d]) for d in np.unique(quantities)]
     return records
 
 

@@ -111,6 +111,10 @@ class JointEnergy(HoldsFunctions):
         energy, slope, _ = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope
 
+    def with_parameters(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
+        """The energy of each experiment with its own parameters, from ``theta`` (q,) of all."""
+        return [(energy, np.where(rows >= 0, theta[np.maximum(rows, 0)], known)) for energy, rows, known in self.parts]
+
     def measured(self) -> tuple[Measured, ...]:
         """What the values are, experiment by experiment."""
         return tuple(measured for part in self.parts for measured in part.energy.measured())

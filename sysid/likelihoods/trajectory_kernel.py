@@ -580,6 +580,18 @@ class Layout(NamedTuple):
         return self.system.states + self.observation.names
 
 
+class Fitted(NamedTuple):
+    """Measured values and a solution: time, quantity and value of each datum (n,), and the solution there (n,).
+
+    Values with log-normal errors are logarithms.
+    """
+
+    times: Array
+    quantities: Integers
+    data: Array
+    solution: Array
+
+
 LANES = 64  # draws whose solutions are in memory together
 
 
@@ -660,6 +672,18 @@ class TrajectoryEnergy(HoldsFunctions):
             finish_state(out[k], sums, work[at.inverse + d], 1.0)
         out += constants_of_data(law, self.layout.dof, data, logarithmic=logarithmic)[:, None]
         return np.where(np.isfinite(energy)[:, None], -out.T, -np.inf)
+
+    def fitted(self, theta: Array) -> Fitted:
+        """The data beside the solution at ``theta`` (q,)."""
+        table = self._table()
+        paths, (rows, columns) = self._paths_of_rows(table), self._data_of(table)
+        _, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
+        solution = np.empty(len(rows))
+        for k, (row, d) in enumerate(zip(rows, columns, strict=True)):
+            states = work[paths[row] : paths[row] + self.dim]
+            value = states[d] if d < self.dim else self._functions_at(theta[None], table[row], states)[d - self.dim]
+            solution[k] = value[0]
+        return Fitted(table[rows, TIME], columns, table[rows, N_ROW + 2 * columns + 1], solution)
 
     def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
         """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""
