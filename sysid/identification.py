@@ -303,8 +303,8 @@ class Identification(Problem):
         modes = self._modes_by_weight
         values = self._plain.parameters(np.array([mode.position for mode in modes]))
         sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
-        numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
-        return ModeTable(self.names, values, sds, *numbers, self.symmetries)
+        energies, weights = (np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight"))
+        return ModeTable(self.names, values, sds, energies, weights, self.symmetries)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -582,8 +582,8 @@ def identify(
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
-    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they find, and chains
-    start at all of them.
+    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they
+    find, and chains start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Warns of what ``data.check`` finds in the data. With n_searches also where the residuals of the best mode are more
     than three times the data's local noise; where changes of sign or swaps of parameters leave the energy as it is; and
@@ -632,9 +632,7 @@ def identify(
     return assembled(draft)
 
 
-def searched(
-    draft: Identification, n_searches: int, progress: SearchProgress
-) -> tuple[Identification, list[str]]:
+def searched(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Identification, list[str]]:
     """``draft`` with the modes that are found, and what looks wrong with these, in words."""
     posterior = posterior_of(draft, progress)
     found = with_frequencies(posterior, modes_of(draft, n_searches, progress))

@@ -113,6 +113,6 @@ def excess_words(found: Sequence[Excess]) -> str:
     return (
         f"the residuals of {worst.quantity} have a standard deviation of {worst.residual:.3g}, {worst.ratio:.1f} times "
         f"the data's local noise of {worst.local:.3g}{others}: the search has likely not found the best mode, or the "
-        f"model cannot follow the data, or errors of neighbours are alike. Give usual parameters or priors nearer to the "
-        f"data's, or n_searches above its present value, and look at a forecast beside the data"
+        f"model cannot follow the data, or errors of neighbours are alike. Give usual parameters or priors nearer to "
+        f"the data's, or n_searches above its present value, and look at a forecast beside the data"
     )

@@ -555,8 +555,8 @@ class Segments(NamedTuple):
     """How a solution is cut into segments, and how large the kicks between them are.
 
     first_rows: rows of the data at which segments begin. kick_sds: standard deviations of the kicks (dim,).
-    initial: the initial state (dim,) where it is fixed. signed: which states (dim,) may have either sign although errors
-    are of logarithms; such states are not measured.
+    initial: the initial state (dim,) where it is fixed. signed: which states (dim,) may have either sign although
+    errors are of logarithms; such states are not measured.
     """
 
     first_rows: Integers

@@ -19,7 +19,9 @@ from .search import FEW_DAMPINGS
 FAR = 10.0  # standard deviations: where a Gaussian profile has risen by FAR²/2 = 50 nats
 DOUBTFUL = 25.0  # nats: a profile that has risen by less there is followed farther out
 REACHABLE = 12.0  # nats: exp(−12) = 6e-6; a profile that levels off higher changes no interval of 10⁵ draws
-LEAST_SLOPE = 1.25  # of −log density by log distance; the integral is infinite where it is 1 or less, as with ridges a b = c
+LEAST_SLOPE = (
+    1.25  # of −log density by log distance; the integral is infinite where it is 1 or less, as with ridges a b = c
+)
 N_DOUBLINGS = 10  # of the distance, from 2 standard deviations to 1,000
 LEAST_DOUBLINGS = 3  # over which a profile is judged
 LEVEL = 0.5  # nats within which energies count as level
@@ -123,9 +125,7 @@ def screened(evaluate: Evaluate, centre: Centre, sides: list[tuple[int, float]])
     covariance = centre.covariance
     sds = np.sqrt(np.diag(covariance))
     points = np.array([centre.position + side * FAR * covariance[:, k] / sds[k] for k, side in sides])
-    others = np.array(
-        [covariance - np.outer(covariance[:, k], covariance[:, k]) / covariance[k, k] for k, _ in sides]
-    )
+    others = np.array([covariance - np.outer(covariance[:, k], covariance[:, k]) / covariance[k, k] for k, _ in sides])
     energies, slopes = evaluate(points)
     for _ in range(N_SCREENING_STEPS):
         steps = -np.einsum("nij,nj->ni", others, np.where(np.isfinite(slopes), slopes, 0.0))
@@ -219,7 +219,7 @@ def improper_words(tails: list[OpenTail], names: tuple[str, ...], log: Bools) ->
     ]
     name = names[tails[0].number]
     return (
-        f"the posterior is improper, or nearly so, because its energy levels off with {'; '.join(parts)}. Draws go there "
-        f"and drift, so that intervals grow with the run's length. Give a proper prior, such as "
+        f"the posterior is improper, or nearly so, because its energy levels off with {'; '.join(parts)}. Draws go "
+        f"there and drift, so that intervals grow with the run's length. Give a proper prior, such as "
         f"prior={{{name!r}: sysid.priors.lognormal(mu, sigma)}}, or gaussian(mean, sd) for either sign"
     )

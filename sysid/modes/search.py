@@ -63,9 +63,9 @@ def search_modes(
     """Modes found from ``first`` (q,) and from the ``n_searches`` best of ``places`` (n, q), that of ``first`` first.
 
     Weights are those of Laplace's approximation, among the modes that were found; modes of less than a thousandth are
-    left out, but for the first, unless its weight is 0 in floats. Searches that end where the energy is flat, infinite or at the edge of what
-    ``contains`` allows find none. count: told of all energies that were evaluated; where it raises TimeoutError no
-    search begins any more.
+    left out, but for the first, unless its weight is 0 in floats. Searches that end where the energy is flat, infinite
+    or at the edge of what ``contains`` allows find none. count: told of all energies that were evaluated; where it
+    raises TimeoutError no search begins any more.
     """
 
     def counted(points: Array) -> tuple[Array, Array]:

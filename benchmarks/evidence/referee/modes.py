@@ -1,4 +1,4 @@
-"""Points 3, 7, 10 and parts of 8: improper posteriors, drives of unknown frequency, symmetries, causes that are not there."""
+"""Points 3, 7, 10 and parts of 8: improper posteriors, unknown frequencies, symmetries, causes that are not there."""
 
 import warnings
 from typing import Any
@@ -39,6 +39,7 @@ def solved(rates: Any, parameters: tuple[float, ...], times: np.ndarray, start: 
 
 
 def drive(t: Any, x: Any, p: Any) -> Any:
+    """A damped oscillator with a drive F cos wt."""
     return (x[1], -4.0 * x[0] - 0.3 * x[1] + p[0] * np.cos(p[1] * t))
 
 
@@ -59,6 +60,7 @@ def driven_with_priors(seed: int) -> Outcome:
 
 
 def spring(t: Any, x: Any, p: Any) -> Any:
+    """x″ = −w² x."""
     return (x[1], -(p[0] ** 2) * x[0])
 
 
@@ -69,7 +71,9 @@ def oscillator(omega: float, usual: float, seed: int) -> Outcome:
         times = np.linspace(0.0, 20.0, 201)
         values = np.cos(omega * times) + 0.01 * np.random.default_rng(seed).standard_normal(times.size)
         system = systems.own(spring, states=["x", "v"], parameters=["w"], usual=[usual], start=[1.0, 0.0])
-        found = values_of(identify(Series(times, values[:, None], ["x"]), system, likelihood="trajectory", progress=False))
+        found = values_of(
+            identify(Series(times, values[:, None], ["x"]), system, likelihood="trajectory", progress=False)
+        )
         return found | {"w": abs(found["w"])}
 
     return classified(call, lambda found: near(found, {"w": omega}, 0.002))
@@ -174,14 +178,17 @@ def decay(rates: Any, names: list[str], usual: list[float], *, prior: Any = None
 
 
 def ridge(t: Any, x: Any, p: Any) -> Any:
+    """x′ = −a b x."""
     return (-p[0] * p[1] * x[0],)
 
 
 def quotient(t: Any, x: Any, p: Any) -> Any:
+    """x′ = −(a / b) x."""
     return (-p[0] / p[1] * x[0],)
 
 
 def square(t: Any, x: Any, p: Any) -> Any:
+    """x′ = −c² x."""
     return (-(p[0] ** 2) * x[0],)
 
 
