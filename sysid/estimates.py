@@ -92,9 +92,9 @@ def doubt_of_mixing(names: tuple[str, ...], draws: Array, shares: Array | None) 
     if found[worst] <= limit:
         return ""
     return (
-        f"R-hat is {found[worst]:.3g} for {names[worst]}, above {limit:.3g}: the chains have not mixed, so that intervals "
-        "are those of where the chains happen to be. Take more steps, larger ones, or sample problem.scaled(); where "
-        "R-hat does not fall with more steps, the posterior may be improper: give priors"
+        f"R-hat is {found[worst]:.3g} for {names[worst]}, above {limit:.3g}: the chains have not mixed, so that "
+        "intervals are those of where the chains happen to be. Take more steps, larger ones, or sample "
+        "problem.scaled(); where R-hat does not fall with more steps, the posterior may be improper: give priors"
     )
 
 

@@ -311,8 +311,8 @@ class Identification(Problem):
         modes = self._modes_by_weight
         values = self._plain.parameters(np.array([mode.position for mode in modes]))
         sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
-        numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
-        return ModeTable(self.names, values, sds, *numbers, self.symmetries)
+        energies, weights = (np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight"))
+        return ModeTable(self.names, values, sds, energies, weights, self.symmetries)
 
     @cached_property
     def log_evidence(self) -> float:

@@ -1,4 +1,4 @@
-"""What ``identify`` looks at once it has found modes: residuals, frequencies, symmetries, and whether tails are closed."""
+"""What ``identify`` looks at once it has found modes: residuals, frequencies, symmetries, and tails."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 from .arrays import Array, Bools
 from .likelihoods.experiments import JointEnergy
-from .likelihoods.local_noise import DOUBTFUL_RATIO, LARGE_RATIO, excess_words, excesses_of, measured_data
+from .likelihoods.local_noise import DOUBTFUL_RATIO, LARGE_RATIO, excess_words, excesses_of
 from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .modes.laplace import Contains, Evaluate, descend
 from .modes.propriety import Centre, centre_of, improper_words, open_tails
@@ -26,7 +26,7 @@ class Posterior(NamedTuple):
 
     evaluate: energy and gradient in positions. energy: the likelihood's, of parameters. parameters: from positions to
     parameters. first: where the search began (q,). usual: the same with usual parameters of the system (q,). movable:
-    which entries are parameters of the system. count: told of all energies; may raise TimeoutError.
+    which entries are parameters of the system. told: of all energies that are evaluated; may raise TimeoutError.
     """
 
     evaluate: Evaluate
@@ -39,7 +39,7 @@ class Posterior(NamedTuple):
     first: Array
     usual: Array
     contains: Contains | None
-    count: Callable[[Array], None] | None
+    told: Callable[[Array], None] | None
 
     def best(self, found: tuple[Mode, ...]) -> Array:
         """The position (q,) of the weightiest mode, or the first where there is none."""
@@ -55,7 +55,8 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
                 break
             starts = scanned_starts(
                 posterior.evaluate, np.array([posterior.usual, best]), posterior.movable, posterior.log,
-                frequencies_of(records_of(posterior.energy)), contains=posterior.contains, count=posterior.count,
+                frequencies_of(records_of(posterior.energy, posterior.parameters(best))),
+                contains=posterior.contains, count=posterior.told,
             )  # fmt: skip
             new: list[Mode] = []
             for start in starts:
@@ -71,13 +72,13 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
     return found
 
 
-def records_of(energy: TrajectoryEnergy | JointEnergy) -> list[Record]:
+def records_of(energy: TrajectoryEnergy | JointEnergy, theta: Array) -> list[Record]:
     """The measured quantities of the first series."""
-    parts = [part.energy for part in energy.parts[:MOST_SERIES]] if isinstance(energy, JointEnergy) else [energy]
+    parts = energy.with_parameters(theta)[:MOST_SERIES] if isinstance(energy, JointEnergy) else [(energy, theta)]
     records = []
-    for part in parts:
-        times, columns, data = measured_data(part)
-        records += [Record(times[columns == d], data[columns == d]) for d in np.unique(columns)]
+    for part, own in parts:
+        times, quantities, data = part.fitted(own[None])[:3]
+        records += [Record(times[quantities == d], data[quantities == d]) for d in np.unique(quantities)]
     return records
 
 
@@ -88,7 +89,7 @@ def symmetries_in_words(posterior: Posterior, found: tuple[Mode, ...]) -> str:
     try:
         best = max(found, key=lambda mode: mode.weight)
         every = symmetries_of(
-            posterior.evaluate, best, posterior.log, contains=posterior.contains, count=posterior.count
+            posterior.evaluate, best, posterior.log, contains=posterior.contains, count=posterior.told
         )
     except TimeoutError:
         return ""
@@ -105,14 +106,14 @@ def doubts_of_fit(posterior: Posterior, found: tuple[Mode, ...]) -> list[str]:
     centre = centre_at(posterior, found) if flat.any() else None
     if centre is not None:
         tails = open_tails(
-            posterior.evaluate, centre, flat, posterior.log, contains=posterior.contains, count=posterior.count
+            posterior.evaluate, centre, flat, posterior.log, contains=posterior.contains, count=posterior.told
         )
         doubts += [improper_words(tails, posterior.names, posterior.log)] if tails else []
     return doubts
 
 
 def centre_at(posterior: Posterior, found: tuple[Mode, ...]) -> Centre | None:
-    """The weightiest mode, or the lowest point that a search from the first reaches; None where energies are infinite."""
+    """The weightiest mode, or the lowest point that a search reaches; None where energies are infinite."""
     if found:
         best = max(found, key=lambda mode: mode.weight)
         return Centre(best.position, best.energy, best.root @ best.root.T, True)

@@ -118,6 +118,10 @@ class JointEnergy(HoldsFunctions):
         energy, slope, _ = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope
 
+    def with_parameters(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
+        """The energy of each experiment with its own parameters, from ``theta`` (q,) of all."""
+        return [(part.energy, part.parameters(theta[None])[0]) for part in self.parts]
+
     def measured(self) -> tuple[Measured, ...]:
         """What the values are, experiment by experiment."""
         return tuple(measured for part in self.parts for measured in part.energy.measured())
@@ -131,11 +135,7 @@ class JointEnergy(HoldsFunctions):
 
     def residuals(self, theta: Array) -> Array:
         """Residuals (n, values) in standard deviations at ``theta`` (n, q), nan where there is no solution."""
-        every = [
-            energy.residuals(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
-            for energy, rows, known in self.parts
-        ]
-        return np.concatenate(every, axis=1)
+        return np.concatenate([part.energy.residuals(part.parameters(theta)) for part in self.parts], axis=1)
 
     def log_densities(self, theta: Array) -> Array:
         """Log densities (n, values), with all constants, at ``theta`` (n, q), experiment by experiment."""
@@ -178,11 +178,7 @@ class JointEnergy(HoldsFunctions):
 
     def normal_scores(self, theta: Array) -> Array:
         """Residuals (n, values) at ``theta`` (n, q), experiment by experiment."""
-        every = [
-            energy.normal_scores(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
-            for energy, rows, known in self.parts
-        ]
-        return np.concatenate(every, axis=1)
+        return np.concatenate([part.energy.normal_scores(part.parameters(theta)) for part in self.parts], axis=1)
 
 
 class ParameterRows(NamedTuple):

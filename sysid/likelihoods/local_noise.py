@@ -14,15 +14,15 @@ import numpy as np
 import scipy
 
 from ..arrays import Array
-from .error_laws import NORMAL, constants_of_data
 from .experiments import JointEnergy
-from .trajectory_kernel import N_ROW, TIME, TrajectoryEnergy, places_of
+from .trajectory_kernel import TrajectoryEnergy, places_of
 
 DIFFERENCE_ORDERS = (2, 3, 4)  # of the polynomials' degree plus 1; the smallest noise counts
 FEWEST_DATA = 8
 FALSE_ALARMS = 1e-4  # of a quantity with independent normal errors
 LARGE_RATIO = 3.0  # AR(1) errors of correlation 0.8 between neighbours reach it; independent ones are at 1
 DOUBTFUL_RATIO = 2.0  # above which frequencies are searched
+ANSCOMBE = 0.375  # added to counts before the square root
 LEAST_SHARE = 0.01  # of the data's spread: smaller residuals are no missed mode, but errors of steps or rounding
 
 
@@ -70,55 +70,39 @@ def noise_by_differences(times: Array, values: Array, order: int) -> LocalNoise:
 def excesses_of(energy: TrajectoryEnergy | JointEnergy, theta: Array, *, above: float) -> list[Excess]:
     """Quantities whose residuals at ``theta`` (q,) are more than ``above`` times the local noise, worst first.
 
-    Only of normal and log-normal errors, whose residuals have one standard deviation.
+    Residuals are of logarithms with log-normal errors, and of twice the square roots of counts, whose variance is 1 by
+    Poisson's law (Anscombe 1948).
     """
-    if isinstance(energy, JointEnergy):
-        parts = [
-            (part.energy, np.where(part.rows >= 0, theta[np.maximum(part.rows, 0)], part.known))
-            for part in energy.parts
-        ]
-    else:
-        parts = [(energy, theta)]
+    parts = energy.with_parameters(theta) if isinstance(energy, JointEnergy) else [(energy, theta)]
     found = [excess for part, own in parts for excess in excesses_of_one(part, own, above)]
     return sorted(found, key=lambda excess: -excess.ratio)
 
 
 def excesses_of_one(energy: TrajectoryEnergy, theta: Array, above: float) -> list[Excess]:
     """``excesses_of`` one series."""
-    layout = energy.layout
-    if layout.law != NORMAL:
-        return []
-    times, columns, data = measured_data(energy)
-    log_densities = energy.log_densities(theta[None])[0]
-    if not np.isfinite(log_densities).all():
+    layout, one = energy.layout, energy.fitted(theta[None])
+    times, quantities, data, solution = one.times, one.quantities, one.data, one.errors_about[0]
+    counts = layout.law in ("poisson", "negative_binomial")
+    if counts:
+        with np.errstate(all="ignore"):
+            data, solution = (2.0 * np.sqrt(of + ANSCOMBE) for of in (data, one.solution[0]))
+    if not np.isfinite(solution).all():
         return []
     at, n = places_of(layout.shape), len(layout.quantities)
-    rows = energy.numbers[at.free_row : at.free_row + n].astype(np.int64)
-    scales = np.where(rows >= 0, theta[np.maximum(rows, 0)], energy.numbers[at.deviation : at.deviation + n])
-    logarithmic = bool(energy.numbers[2])
-    constants = constants_of_data(NORMAL, 0.0, data, logarithmic=logarithmic)
-    sds = scales[columns]
-    squares = 2.0 * sds**2 * np.maximum(-log_densities - np.log(sds) - constants, 0.0)
+    is_known = (energy.numbers[at.free_row : at.free_row + n] < 0.0) & (not counts)
+    known_sds = np.where(is_known, energy.numbers[at.deviation : at.deviation + n], 0.0)
     found = []
-    for d in np.unique(columns):
-        own = columns == d
+    for d in np.unique(quantities):
+        own = quantities == d
         if own.sum() < FEWEST_DATA:
             continue
-        residual = math.sqrt(float(squares[own].mean()))
+        residual = math.sqrt(float(np.mean((data[own] - solution[own]) ** 2)))
         local = local_noise(times[own], data[own])
-        floor = local.sd if rows[d] >= 0 else max(local.sd, float(scales[d]))
+        sd = max(local.sd, float(known_sds[d]))
         least = max(above, math.sqrt(float(scipy.stats.f.isf(FALSE_ALARMS, own.sum(), local.freedom))))
-        if floor > 0.0 and residual > least * floor and residual > LEAST_SHARE * float(data[own].std()):
-            found.append(Excess(layout.quantities[d], residual, floor))
+        if sd > 0.0 and residual > least * sd and residual > LEAST_SHARE * float(data[own].std()):
+            found.append(Excess(layout.quantities[d], residual, sd))
     return found
-
-
-def measured_data(energy: TrajectoryEnergy) -> tuple[Array, Array, Array]:
-    """Time, quantity and value, or its logarithm, of each datum of a series."""
-    at, n = places_of(energy.layout.shape), len(energy.layout.quantities)
-    table = energy.numbers[at.table : at.table + int(energy.numbers[0]) * at.width].reshape(-1, at.width)
-    rows, columns = np.nonzero(table[:, N_ROW : N_ROW + 2 * n : 2])
-    return table[rows, TIME], columns, table[rows, N_ROW + 2 * columns + 1]
 
 
 def excess_words(found: Sequence[Excess]) -> str:
@@ -128,6 +112,6 @@ def excess_words(found: Sequence[Excess]) -> str:
     return (
         f"the residuals of {worst.quantity} have a standard deviation of {worst.residual:.3g}, {worst.ratio:.1f} times "
         f"the data's local noise of {worst.local:.3g}{others}: the search has likely not found the best mode, or the "
-        f"model cannot follow the data, or errors of neighbours are alike. Give usual parameters or priors nearer to the "
-        f"data's, or n_searches above its present value, and look at a forecast beside the data"
+        f"model cannot follow the data, or errors of neighbours are alike. Give usual parameters or priors nearer to "
+        f"the data's, or n_searches above its present value, and look at a forecast beside the data"
     )

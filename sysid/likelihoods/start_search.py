@@ -511,7 +511,7 @@ class StartSearch:
         return min(max(MIN_LIMIT, SIZES_TO_LIMIT * size), MAX_LIMIT)
 
     def _follow_usual_path(self, inputs: Inputs | None) -> Bools:
-        """Let unmeasured states that are 0 or below somewhere follow the usual solution, where errors are of logarithms.
+        """Let unmeasured states that are ≤ 0 somewhere follow the usual solution, where errors are of logarithms.
 
         Returns which states (dim,) are 0 or below after the first time. Only measured states need a logarithm, but
         kicks between segments are of the logarithms of all states.

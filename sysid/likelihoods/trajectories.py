@@ -143,10 +143,10 @@ def trajectory(
     errors: "gaussian", y ~ N(x, sd²); "lognormal", log y ~ N(log x, sd²); "student", (y − x)/sd ~ Student's t with
     ``dof`` degrees of freedom, for outliers; for counts, whole numbers ≥ 0 about states > 0 (≥ 0 for a count of 0),
     "poisson", y ~ Poisson(x), or "negative_binomial", of mean x and variance x + a x², with the dispersion a in place
-    of sd: "dispersion(x)". Only measured states need to be > 0, but segments need it of all. y is left out where missing
-    (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
-    "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
-    time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
+    of sd: "dispersion(x)". Only measured states need to be > 0, but segments need it of all. y is left out where
+    missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state; "known",
+    those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first time:
+    "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
     "rk4" or "rk5"; or, for stiff systems, "sdirk4": implicit and L-stable, of order 4, in which Newton's method solves
     each stage; where it does not converge the energy is infinite. step: the longest, > 0; None: so short that half of
     it changes the solution from one datum to the next by less than 1e-6 of the spread of states, where the search

@@ -606,8 +606,8 @@ class Segments(NamedTuple):
     """How a solution is cut into segments, and how large the kicks between them are.
 
     first_rows: rows of the data at which segments begin. kick_sds: standard deviations of the kicks (dim,).
-    initial: the initial state (dim,) where it is fixed. signed: which states (dim,) may have either sign although errors
-    are of logarithms; such states are not measured.
+    initial: the initial state (dim,) where it is fixed. signed: which states (dim,) may have either sign although
+    errors are of logarithms; such states are not measured.
     """
 
     first_rows: Integers
@@ -636,6 +636,29 @@ class Layout(NamedTuple):
     def quantities(self) -> tuple[str, ...]:
         """Names of what may be measured."""
         return self.system.states + self.observation.names
+
+
+class Fitted(NamedTuple):
+    """Measured values beside solutions: time, quantity and value of each datum (values,).
+
+    data: logarithms where ``is_logarithmic``. solution: (n, values), nan where there is none. scales: standard deviations
+    or dispersions of the errors (n, values).
+    """
+
+    times: Array
+    quantities: Integers
+    data: Array
+    solution: Array
+    scales: Array
+    is_logarithmic: bool
+
+    @property
+    def errors_about(self) -> Array:
+        """The solution (n, values), or its logarithm: the errors of ``data`` are about it."""
+        if not self.is_logarithmic:
+            return self.solution
+        with np.errstate(all="ignore"):  # where there is no solution, or none > 0
+            return np.log(self.solution)
 
 
 LANES = 64  # draws whose solutions are in memory together
@@ -762,17 +785,8 @@ class TrajectoryEnergy(HoldsFunctions):
 
         Only where ``scale_rows`` is not None.
         """
-        table, at = self._table(), places_of(self.layout.shape)
-        rows, columns = self._data_of(table)
-        places, data = self._paths_of_rows(table)[rows] + columns, table[rows, N_ROW + 2 * columns + 1]
-        parts = []
-        for k in range(0, len(theta), LANES):
-            energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta[k : k + LANES])
-            with np.errstate(all="ignore"):  # where there is no solution
-                states = np.log(work[places]) if self.numbers[LOGARITHMIC] else work[places]
-            found = (states - data[:, None]) * work[at.inverse + columns]
-            parts.append(np.where(np.isfinite(energy), found, np.nan).T)
-        return np.concatenate(parts)
+        one = self.fitted(theta)
+        return (one.errors_about - one.data) / one.scales
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time all that was measured."""
@@ -830,19 +844,29 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def normal_scores(self, theta: Array) -> Array:
         """Residuals (n, values) at ``theta`` (n, q), standard normal where the likelihood is right; else nan."""
-        at, table, layout = places_of(self.layout.shape), self._table(), self.layout
+        one = self.fitted(theta)
+        return normal_scores(self.layout.law, self.layout.dof, one.data, one.errors_about, one.scales)
+
+    def fitted(self, theta: Array) -> Fitted:
+        """The data beside the solutions at ``theta`` (n, q)."""
+        parts = [self._solved(theta[k : k + LANES]) for k in range(0, len(theta), LANES)]
+        table = self._table()
+        rows, columns = self._data_of(table)
+        data, solution, scales = table[rows, N_ROW + 2 * columns + 1], *map(np.concatenate, zip(*parts, strict=True))
+        is_logarithmic = bool(self.numbers[LOGARITHMIC]) and self.layout.law == NORMAL  # kicks of counts alone are
+        return Fitted(table[rows, TIME], columns, data, solution, scales, is_logarithmic)
+
+    def _solved(self, theta: Array) -> tuple[Array, Array]:
+        """Solutions at the data and the errors' scales, each (n, values), of few draws; nan where there is none."""
+        at, table = places_of(self.layout.shape), self._table()
         energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         paths, (rows, columns) = self._paths_of_rows(table), self._data_of(table)
-        states = work[paths[rows] + np.minimum(columns, self.dim - 1)]
+        solution = work[paths[rows] + np.minimum(columns, self.dim - 1)]
         for row in np.unique(rows[columns >= self.dim]):
             functions = self._functions_at(theta, table[row], work[paths[row] : paths[row] + self.dim])
             chosen = (rows == row) & (columns >= self.dim)
-            states[chosen] = functions[columns[chosen] - self.dim]
-        data = table[rows, N_ROW + 2 * columns + 1]
-        with np.errstate(all="ignore"):  # where there is no solution
-            states, scale = np.log(states) if self.numbers[LOGARITHMIC] else states, 1.0 / work[at.inverse + columns]
-            scores = normal_scores(layout.law, layout.dof, data, states.T, scale.T)
-        return np.where(np.isfinite(energy)[:, None], scores, np.nan)
+            solution[chosen] = functions[columns[chosen] - self.dim]
+        return np.where(np.isfinite(energy), solution, np.nan).T, 1.0 / work[at.inverse + columns].T
 
     def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
         """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""

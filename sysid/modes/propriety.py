@@ -219,7 +219,7 @@ def improper_words(tails: list[OpenTail], names: tuple[str, ...], log: Bools) ->
     ]
     name = names[tails[0].number]
     return (
-        f"the posterior is improper, or nearly so, because its energy levels off with {'; '.join(parts)}. Draws go there "
-        f"and drift, so that intervals grow with the run's length. Give a proper prior, such as "
+        f"the posterior is improper, or nearly so, because its energy levels off with {'; '.join(parts)}. Draws go "
+        f"there and drift, so that intervals grow with the run's length. Give a proper prior, such as "
         f"prior={{{name!r}: sysid.priors.lognormal(mu, sigma)}}, or gaussian(mean, sd) for either sign"
     )

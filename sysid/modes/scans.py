@@ -119,7 +119,7 @@ def scanned_starts(
     points = np.concatenate(tried)
     energies = counted(points)[0]
     lowest = points[np.argsort(energies, kind="stable")[:N_STARTS]]
-    moved = []
+    moved: list[tuple[float, int, Array]] = []
     for start in np.concatenate([lowest, *strongest]):
         if not np.isfinite(counted(start[None])[0][0]):
             continue

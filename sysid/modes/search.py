@@ -68,9 +68,8 @@ def search_modes(
 
     Weights are those of Laplace's approximation, among the modes that were found; modes of less than a thousandth are
     left out, but for the start's, unless its weight is 0 in floats. Searches that end where the energy is flat,
-    infinite or at the edge of what
-    ``contains`` allows find none. count: told of all energies that were evaluated; where it raises TimeoutError no
-    search begins any more.
+    infinite or at the edge of what ``contains`` allows find none. count: told of all energies that were evaluated;
+    where it raises TimeoutError no search begins any more.
     """
 
     def counted(points: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ SPREAD = 0.5  # standard deviations of the points about the mode
 
 
 class Symmetry(NamedTuple):
-    """A linear change of positions that leaves the energy as it is: entry k of the new one is sign_k × entry order_k."""
+    """A change of positions that leaves the energy as it is: entry k of the new one is sign_k × entry order_k."""
 
     order: Integers
     sign: Array
@@ -70,7 +70,10 @@ def symmetries_of(
     q = mode.position.size
     points = mode.position + SPREAD * np.random.default_rng(0).standard_normal((N_CONFIRMATIONS + 1, q)) @ mode.root.T
     candidates = list(itertools.islice(candidate_symmetries(log), MOST_CANDIDATES))
-    candidates = [one for one in candidates if mode.distances(one(mode.position)[None])[0] > SAME]
+    if not candidates:
+        return ()
+    apart = mode.distances(np.array([one(mode.position) for one in candidates])) > SAME
+    candidates = [one for one, is_apart in zip(candidates, apart, strict=True) if is_apart]
     if not candidates:
         return ()
 

@@ -206,8 +206,8 @@ def right_at_edge(
     """
     distance = abs(float(point[unit > 0.0][0]))
     if distance > 0.0:
-        move = INNER_LENGTH * distance * (unit > 0.0)
-        wide, narrow = (central_difference(evaluate, point, part * move) for part in (1.0, 0.5))
+        move = np.asarray(INNER_LENGTH * distance * (unit > 0.0))
+        wide, narrow = (central_difference(evaluate, point, np.asarray(part * move)) for part in (1.0, 0.5))
         inner = (4.0 * narrow - wide) / 3.0
         doubt = INNER_AGREEMENT * np.abs(inner) + 1e-14 * np.abs(values).max() / move.sum()
         if np.isfinite(inner).all():

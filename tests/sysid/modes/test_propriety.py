@@ -119,18 +119,26 @@ def test_a_logarithm_is_judged_in_its_own_measure():
         return np.logaddexp(rate * u, -3.0 * u)
 
     assert tails(lambda x: falling(x, 2.0), [0.2], log=[True]) == []
-    level = lambda x: 4.0 * x[:, 0] ** 2 / (1.0 + x[:, 0] ** 2)
+
+    def level(x):
+        return 4.0 * x[:, 0] ** 2 / (1.0 + x[:, 0] ** 2)
+
     assert tails(level, [0.1], log=[True]) == [(0, True), (0, False)]
 
 
 def test_a_constraint_ends_a_tail():
-    level = lambda x: 4.0 * x[:, 0] ** 2 / (1.0 + x[:, 0] ** 2)
+    def level(x):
+        return 4.0 * x[:, 0] ** 2 / (1.0 + x[:, 0] ** 2)
+
     assert tails(level, [0.1], contains=lambda at: np.abs(at[:, 0]) < 2.0) == []
 
 
 def test_the_check_is_cheap_where_nothing_is_wrong():
     counts = []
-    evaluate = lambda x: (0.5 * (x**2).sum(axis=1), x)
+
+    def evaluate(x):
+        return (0.5 * (x**2).sum(axis=1), x)
+
     centre = Centre(np.zeros(8), 0.0, np.eye(8), True)
     found = open_tails(
         evaluate, centre, np.ones(8, np.bool_), np.zeros(8, np.bool_), count=lambda e: counts.append(len(e))

@@ -14,7 +14,9 @@ def driven_right_hand_side(t, x, p):
     return (x[1], -2.5 * x[0] - 0.4 * x[1] + p[0] * np.cos(p[1] * t))
 
 
-DRIVEN = systems.own(driven_right_hand_side, states=("x", "v"), parameters=("F", "w"), usual=(1.0, 1.0), start=(0.0, 0.0))
+DRIVEN = systems.own(
+    driven_right_hand_side, states=("x", "v"), parameters=("F", "w"), usual=(1.0, 1.0), start=(0.0, 0.0)
+)
 
 
 def driven_data(amplitude, frequency, seed, *, noise=0.04):

@@ -48,7 +48,10 @@ def test_a_prior_or_a_constraint_that_tells_the_sides_apart_leaves_no_symmetry()
     evaluate = energy_of(two_exponentials, TRUTH, prior=lambda at: 0.5 * ((at - TRUTH) ** 2).sum(axis=1))
     assert found_words(evaluate, TRUTH, NAMES, NONE_LOG) == set()
     evaluate = energy_of(two_exponentials, TRUTH)
-    ordered = lambda at: (at[:, 4] > 0.0) & (at[:, 0] < at[:, 1])
+
+    def ordered(at):
+        return (at[:, 4] > 0.0) & (at[:, 0] < at[:, 1])
+
     assert found_words(evaluate, TRUTH, NAMES, NONE_LOG, contains=ordered) == set()
 
 
