@@ -24,6 +24,7 @@ SEEN, HALF = 1e-13, 0.5  # density that a window holds; a window that is narrowe
 DEEP = 1e-8  # density of a mode, over the highest
 MOST_MODES, BARRIER = 200, 0.05  # looked at; nats between two places that are one mode
 EDGE = 1e-3  # of a cell of the lattice
+HEAVY_TAILED = 1e-5  # accuracy where a power law's tails make the window wide: panels of no mass are left out
 MOST_DOUBLINGS, RIM_POINTS = 40, 2_049  # of a window whose tails are heavy; points along each of its sides
 MOST_TURNS = 2  # times that a coordinate is widened right after it was narrowed, before it is left as wide as it is
 
@@ -94,7 +95,7 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
 
     Raises ValueError where none does, or where it may not be widened.
     """
-    for _ in range(MOST_DOUBLINGS if may_widen else 1):
+    for doubling in range(MOST_DOUBLINGS if may_widen else 1):
         truth: WindowTruth = (
             line_truth(target, *window[0], centres)
             if target.dim == 1
@@ -102,7 +103,7 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
         )
         beyond = moment_beyond(target, window, truth)
         if beyond.max() <= truth.accuracy:
-            return truth
+            return replace(truth, accuracy=HEAVY_TAILED) if doubling else truth
         width = np.diff(window, axis=1)
         window = window + np.where(beyond > truth.accuracy, 0.5 * width * [-1.0, 1.0], 0.0)
     missing = f"a share of {beyond.max():.1e} of its second moment lies beyond {window.tolist()}"

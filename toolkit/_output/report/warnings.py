@@ -13,6 +13,7 @@ from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning
 from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
+from .curved_walls import curved_wall_warnings
 from .table import MOST_SETTINGS, Coordinates, Table, short_number, weight_share
 
 # Contour: weights that should not be trusted yet.
@@ -199,6 +200,7 @@ def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | No
         *mode_warnings(run, comparison),
         *exchange_warnings(run),
         *boundary_and_acceptance_warnings(run),
+        *curved_wall_warnings(run),
         *standstills(run),
         *weight_warnings(run),
         *(run.tuning.warnings if run.tuning is not None else ()),
