@@ -157,4 +157,11 @@ MUTANTS = [
         "0 if isinstance",
         "tests/toolkit/diagnostics/test_stopping.py -k correction",
     ),
+    Mutant(
+        "stopping: a condition of value nan is met",
+        "toolkit/diagnostics/stopping.py",
+        "not math.isnan(worst) and condition.meets(worst)",
+        "math.isnan(worst) or condition.meets(worst)",
+        "tests/toolkit/diagnostics/test_stopping.py -k nothing_is_known",
+    ),
 ]

@@ -241,4 +241,11 @@ MUTANTS = [
         "",
         "tests/toolkit/storage/test_held_chains.py -k held_last",
     ),
+    Mutant(
+        "reflection: the warning of a ball's curvature forgets the friction",
+        "toolkit/_output/report/curved_walls.py",
+        "path = stride / friction",
+        "path = stride",
+        "tests/toolkit/boundaries/test_curved_walls.py -k law",
+    ),
 ]
