@@ -83,7 +83,7 @@ class SampledTruth:
         inside = centres[self.region.contains(centres)]
         if not len(inside) and len(centres) > 1:
             raise UnavailableError(
-                f"the modes of {self.target.name!r} in {self.region.name!r} are unknown: none of its own {len(centres)} "
+                f"the modes of {self.target.name!r} in {self.region.name!r} are unknown: none of its {len(centres)} "
                 "is inside, and those at walls are looked for in one and two dimensions only"
             )
         return inside if len(inside) else drawn[[np.argmin(self._energies)]]

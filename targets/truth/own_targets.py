@@ -11,7 +11,7 @@ from toolkit.problem import Target
 
 from ..arrays import Array, Bools, Integers
 from .basins import PlaneBasins, line_basins
-from .descent import Walls, descend
+from .descent import PlaneRegion, descend
 from .panels import Label
 from .quantiles import nearest_index
 from .window import WindowTruth, line_truth, plane_truth
@@ -153,7 +153,7 @@ def moment_beyond(target: Target, window: Array, truth: WindowTruth) -> Array:
 
 
 def basins_of(
-    target: Target, window: Array, places: Array, modes: Integers, walls: Walls | None = None
+    target: Target, window: Array, places: Array, modes: Integers, walls: PlaneRegion | None = None
 ) -> Label | None:
     """Which mode each point belongs to; places: minima (places, dim), modes: of each. None: there is one mode."""
     firsts = np.unique(modes, return_index=True)[1]
