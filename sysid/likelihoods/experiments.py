@@ -385,9 +385,10 @@ class JointSearch:
         """The θ of lowest energy near the best of the candidates."""
         finite = [one for one in candidates if is_finite(energy, one)]
         if not finite:
+            limit = max(search.limit for search in self.searches)
             raise ValueError(
                 "data must be near solutions with what the experiments share, but none of the parameters found for "
-                f"one experiment has solutions within ±{max(search.limit for search in self.searches):g} for all: name more parameters in own, "
+                f"one experiment has solutions within ±{limit:g} for all: name more parameters in own, "
                 "or take more segments, or a higher limit"
             )
         values = energy.evaluate(np.array(finite))[0]

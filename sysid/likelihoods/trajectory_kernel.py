@@ -641,8 +641,8 @@ class Layout(NamedTuple):
 class Fitted(NamedTuple):
     """Measured values beside solutions: time, quantity and value of each datum (values,).
 
-    data: logarithms where ``is_logarithmic``. solution: (n, values), nan where there is none. scales: standard deviations
-    or dispersions of the errors (n, values).
+    data: logarithms where ``is_logarithmic``. solution: (n, values), nan where there is none. scales: standard
+    deviations or dispersions of the errors (n, values).
     """
 
     times: Array
@@ -845,7 +845,8 @@ class TrajectoryEnergy(HoldsFunctions):
     def normal_scores(self, theta: Array) -> Array:
         """Residuals (n, values) at ``theta`` (n, q), standard normal where the likelihood is right; else nan."""
         one = self.fitted(theta)
-        return normal_scores(self.layout.law, self.layout.dof, one.data, one.errors_about, one.scales)
+        with np.errstate(all="ignore"):  # where there is no solution
+            return normal_scores(self.layout.law, self.layout.dof, one.data, one.errors_about, one.scales)
 
     def fitted(self, theta: Array) -> Fitted:
         """The data beside the solutions at ``theta`` (n, q)."""

@@ -138,7 +138,7 @@ def searched_with_short_steps(search: Search) -> tuple[Any, Array]:
 def settled_with_short_steps(
     energy: Any, theta: Array, minimise: Callable[[Any, Array, int], tuple[Array, float]]
 ) -> tuple[Any, Array]:
-    """The energy with steps so short that half of them changes it by less than SAME_ENERGY, and a minimum near ``theta``.
+    """The energy with steps of which half change it by less than SAME_ENERGY, and a minimum near ``theta``.
 
     Raises ValueError that names the solver to take where no such steps are found.
     """

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.errors import UnavailableError
 from toolkit.maths.seeds import TRUTH, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
@@ -72,11 +73,19 @@ class SampledTruth:
 
     @cached_property
     def _centres(self) -> Array:
-        """The target's modes inside, or else the draw of lowest energy."""
+        """The target's modes inside; of a target with one mode, which is outside, the draw of lowest energy.
+
+        Raises UnavailableError where the target has several modes, none of them inside.
+        """
         drawn, truth = self._sample[0], self.target.truth
         assert truth is not None  # or there were no draws
         centres = truth.modes.centres
         inside = centres[self.region.contains(centres)]
+        if not len(inside) and len(centres) > 1:
+            raise UnavailableError(
+                f"the modes of {self.target.name!r} in {self.region.name!r} are unknown: none of its {len(centres)} "
+                "is inside, and those at walls are looked for in one and two dimensions only"
+            )
         return inside if len(inside) else drawn[[np.argmin(self._energies)]]
 
     @cached_property

@@ -13,7 +13,7 @@ from toolkit.problem import Target
 
 from ..arrays import Array, Bools, Integers
 from .cells import points_in_panels, tensor_rule
-from .descent import Walls, descend
+from .descent import PlaneRegion, descend
 from .quantiles import nearest_index
 
 CELLS = 128  # of the lattice of a window, along each side
@@ -81,7 +81,7 @@ class PlaneBasins(HoldsFunctions):
     window: Array
     places: Array
     modes: Integers
-    walls: Walls | None = None
+    walls: PlaneRegion | None = None
 
     def __call__(self, points: Array) -> Integers:
         """The mode of each of ``points`` (n, 2)."""

@@ -15,7 +15,7 @@ ARRIVED, STUCK = 1e-2, 1e-9  # Newton's step at the end of a descent, in cells: 
 MOST_STEPS = 2_000
 
 
-class Walls(Protocol):
+class PlaneRegion(Protocol):
     """A region of the plane, as ``shapes.Shape``; all methods take points (n, 2)."""
 
     def contains(self, points: Any) -> Bools:
@@ -32,7 +32,7 @@ def descend(
     target: Target,
     starts: Array,
     cell: Array,
-    walls: Walls | None,
+    walls: PlaneRegion | None,
     known: Callable[[Array], Integers] | None = None,
 ) -> Array:
     """Where steepest descent from ``starts`` (n, 2) ends: at a minimum, or where ``known`` is not −1.
@@ -66,7 +66,9 @@ def descend(
     return ends
 
 
-def flow_step(target: Target, points: Array, cell: Array, walls: Walls | None, at_wall: Bools) -> tuple[Array, Bools]:
+def flow_step(
+    target: Target, points: Array, cell: Array, walls: PlaneRegion | None, at_wall: Bools
+) -> tuple[Array, Bools]:
     """One step of the descent from ``points`` (n, 2), and whether a point has arrived."""
     gradient = target.evaluate(points)[1]
     shifts = DIFFERENCE * np.diag(cell)

@@ -11,7 +11,7 @@ from toolkit.problem import Target
 
 from ..arrays import Array, Bools, Integers
 from .basins import PlaneBasins, line_basins
-from .descent import Walls, descend
+from .descent import PlaneRegion, descend
 from .panels import Label
 from .quantiles import nearest_index
 from .window import WindowTruth, line_truth, plane_truth
@@ -24,6 +24,8 @@ SEEN, HALF = 1e-13, 0.5  # density that a window holds; a window that is narrowe
 DEEP = 1e-8  # density of a mode, over the highest
 MOST_MODES, BARRIER = 200, 0.05  # looked at; nats between two places that are one mode
 EDGE = 1e-3  # of a cell of the lattice
+HOPELESS = 10  # doublings after which a density that still has no second moment has none
+HEAVY_TAILED = 1e-5  # accuracy where a power law's tails make the window wide: panels of no mass are left out
 MOST_DOUBLINGS, RIM_POINTS = 40, 2_049  # of a window whose tails are heavy; points along each of its sides
 MOST_TURNS = 2  # times that a coordinate is widened right after it was narrowed, before it is left as wide as it is
 
@@ -94,21 +96,33 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
 
     Raises ValueError where none does, or where it may not be widened.
     """
-    for _ in range(MOST_DOUBLINGS if may_widen else 1):
+    for doubling in range(MOST_DOUBLINGS if may_widen else 1):
         truth: WindowTruth = (
             line_truth(target, *window[0], centres)
             if target.dim == 1
             else plane_truth(target, window.ravel().tolist(), centres)
         )
         beyond = moment_beyond(target, window, truth)
+        if np.isinf(beyond).any() and doubling >= HOPELESS:
+            break
         if beyond.max() <= truth.accuracy:
-            return truth
+            return replace(truth, accuracy=HEAVY_TAILED) if doubling else truth
         width = np.diff(window, axis=1)
         window = window + np.where(beyond > truth.accuracy, 0.5 * width * [-1.0, 1.0], 0.0)
-    missing = f"a share of {beyond.max():.1e} of its second moment lies beyond {window.tolist()}"
+    where = f"at {window[:, 0].tolist()} to {window[:, 1].tolist()}"
+    if may_widen:
+        raise ValueError(no_window(target, where))
     raise ValueError(
-        f"target {target.name!r} must have its second moment in a window, to {truth.accuracy:g}, but {missing}"
-        + ("" if may_widen else "; give a wider window")
+        f"window must hold the second moment of {target.name!r} to {truth.accuracy:g}, but {where} a share of "
+        f"{beyond.max():.1e} of it lies beyond; give a wider window"
+    )
+
+
+def no_window(target: Target, where: str) -> str:
+    """The message by which a target is refused whose mass is in no window."""
+    return (
+        f"target {target.name!r} must have its mass in a window, and none was found: {where} its density does not yet "
+        "fall fast enough for a second moment; give the window, if it has one"
     )
 
 
@@ -139,7 +153,7 @@ def moment_beyond(target: Target, window: Array, truth: WindowTruth) -> Array:
 
 
 def basins_of(
-    target: Target, window: Array, places: Array, modes: Integers, walls: Walls | None = None
+    target: Target, window: Array, places: Array, modes: Integers, walls: PlaneRegion | None = None
 ) -> Label | None:
     """Which mode each point belongs to; places: minima (places, dim), modes: of each. None: there is one mode."""
     firsts = np.unique(modes, return_index=True)[1]
@@ -192,10 +206,7 @@ def found_window(target: Target) -> Array:
         if (settled | (last - first > HALF * width)).all():
             return np.stack([low, high], axis=1).ravel()
         low, high, was_narrowed = np.where(settled, low, first), np.where(settled, high, last), True
-    raise ValueError(
-        f"target {target.name!r} must have its mass in a window, and none was found: at {low.tolist()} to "
-        f"{high.tolist()} its density does not yet fall fast enough for a second moment; give the window, if it has one"
-    )
+    raise ValueError(no_window(target, f"at {low.tolist()} to {high.tolist()}"))
 
 
 def density_on(target: Target, low: Array, high: Array) -> tuple[list[Array], Array]:

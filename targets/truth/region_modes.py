@@ -9,13 +9,13 @@ from toolkit.errors import UnavailableError
 from toolkit.problem import Target
 
 from ..arrays import Array, Integers
-from .descent import Walls, descend
+from .descent import PlaneRegion, descend
 from .own_targets import HALF, LATTICE, SEEN, peaks_of, valleys_of
 
 MOST_NARROWINGS = 50  # of the window about the density: each leaves at most half of it in some coordinate
 
 
-def region_places(target: Target, low: Array, high: Array, walls: Walls | None) -> tuple[Array, Array, Integers]:
+def region_places(target: Target, low: Array, high: Array, walls: PlaneRegion | None) -> tuple[Array, Array, Integers]:
     """The window (dim, 2) of a target in a region, its minima there by rising energy, and the mode of each, 0, 1, ….
 
     low, high: ends of the region, (dim,). walls: the region, where it is of the plane. Raises UnavailableError where
@@ -40,7 +40,7 @@ def region_places(target: Target, low: Array, high: Array, walls: Walls | None) 
     return window, places, np.unique(lowest, return_inverse=True)[1]
 
 
-def density_inside(target: Target, window: Array, walls: Walls | None) -> tuple[list[Array], Array]:
+def density_inside(target: Target, window: Array, walls: PlaneRegion | None) -> tuple[list[Array], Array]:
     """The axes of a lattice over ``window`` (dim, 2), and the density on it over its highest, 0 outside the region."""
     axes = [np.linspace(low, high, LATTICE[target.dim]) for low, high in window]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, target.dim)
@@ -58,7 +58,7 @@ def density_inside(target: Target, window: Array, walls: Walls | None) -> tuple[
     return axes, np.exp(energies.min() - energies).reshape([len(axis) for axis in axes])
 
 
-def narrowed(target: Target, low: Array, high: Array, walls: Walls | None) -> Array:
+def narrowed(target: Target, low: Array, high: Array, walls: PlaneRegion | None) -> Array:
     """The part (dim, 2) of a region's ends outside which the density is negligible."""
     window = np.stack([low, high], axis=1)
     for _ in range(MOST_NARROWINGS):
@@ -85,7 +85,7 @@ def lowest_between(target: Target, start: Array, ends: Array, cell: Array) -> Ar
     return np.array([min((low, high, start[0], float(found.x)), key=energy)])
 
 
-def polished(target: Target, place: Array, cell: Array, walls: Walls) -> Array:
+def polished(target: Target, place: Array, cell: Array, walls: PlaneRegion) -> Array:
     """The place of lowest energy near the end of a descent: in the region, or along its wall."""
 
     def energy(x: Array) -> float:

@@ -171,4 +171,11 @@ MUTANTS = [
         "np.arange(size * SUPERCHAINS)",
         "tests/toolkit/diagnostics/test_nested_r_hat.py -k f_law",
     ),
+    Mutant(
+        "stopping: a condition of value nan is met",
+        "toolkit/diagnostics/stopping.py",
+        "not math.isnan(worst) and condition.meets(worst)",
+        "math.isnan(worst) or condition.meets(worst)",
+        "tests/toolkit/diagnostics/test_stopping.py -k nothing_is_known",
+    ),
 ]

@@ -465,4 +465,11 @@ MUTANTS = [
         "np.ones(len(points), np.bool_)",
         "tests/toolkit/engine/test_online.py -k another_domain",
     ),
+    Mutant(
+        "swaps: every row of memory counts as a friction",
+        "toolkit/_engine/settings.py",
+        "n_thermostats=dynamics.n_friction_rows(problem.target.dim)",
+        "n_thermostats=len(dynamics.memory)",
+        "tests/toolkit/tempering/test_friction_rows.py -k names",
+    ),
 ]

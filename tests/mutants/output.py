@@ -248,4 +248,11 @@ MUTANTS = [
         "seed {run.seed}",
         "tests/toolkit/tuning/test_tune.py -k began_anew",
     ),
+    Mutant(
+        "reflection: the warning of a ball's curvature forgets the friction",
+        "toolkit/_output/report/curved_walls.py",
+        "path = stride / friction",
+        "path = stride",
+        "tests/toolkit/boundaries/test_curved_walls.py -k law",
+    ),
 ]

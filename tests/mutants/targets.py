@@ -290,4 +290,32 @@ MUTANTS = [
         "constant = float(",
         "tests/targets/posteriors/test_neural_network.py -k have_their_constant",
     ),
+    Mutant(
+        "with_truth: a coordinate is narrowed and widened in turn for ever",
+        "targets/truth/own_targets.py",
+        "settled = turns >= MOST_TURNS",
+        "settled = turns >= 1_000",
+        "tests/targets/truth/test_own_targets.py -k ends",
+    ),
+    Mutant(
+        "with_truth: modes are cut halfway between their centres",
+        "targets/truth/own_targets.py",
+        "return replace(target, truth=replace(truth, basins=basins))",
+        "return replace(target, truth=truth)",
+        "tests/targets/truth/test_own_targets.py -k basin",
+    ),
+    Mutant(
+        "basins: a descent goes uphill where the energy curves down",
+        "targets/truth/descent.py",
+        "time = np.where(lowest < 0.0, np.minimum(time, -1.0 / lowest), time)",
+        "time = np.where(lowest < 0.0, -time, time)",
+        "tests/targets/truth/test_own_targets.py -k basin",
+    ),
+    Mutant(
+        "regions: a target without modes of its own has one mode",
+        "targets/domains/constrained.py",
+        "if len(self._known_centres):\n            return self._panels",
+        "if True:\n            return self._panels",
+        "tests/targets/domains/test_constrained.py -k without_any",
+    ),
 ]

@@ -87,9 +87,7 @@ def engine_numbers(job: "Job") -> Numbers:
         draws_batches=problem.target.stochastic,
         draws_noise=dynamics.draws_noise,
         needs_curvature=dynamics.needs_curvature,
-        n_thermostats=sum(
-            size for name, size in dynamics.memory_sizes(problem.target.dim) if name.startswith("thermostat")
-        ),
+        n_thermostats=dynamics.n_friction_rows(problem.target.dim),
         leapfrogs=dynamics.leapfrogs,
         random_length=dynamics.random_length,
         is_mala=dynamics.name == "mala",

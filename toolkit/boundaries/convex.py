@@ -223,6 +223,14 @@ def convex_domain(
     return Domain(name, len(lower), locate_walls, floats, ints, nearest).compiled()
 
 
+def smallest_ball(domain: Domain) -> float:
+    """The radius of the smallest ball among the walls of a convex domain; inf where there is none, or of another."""
+    if getattr(domain.locate, "py_func", None) is not locate_walls or domain.int_table[N_BALLS] == 0:
+        return np.inf
+    balls = domain.float_table[-int(domain.int_table[N_BALLS]) * (domain.dim + 1) :]
+    return float(balls.reshape(-1, domain.dim + 1)[:, -1].min())
+
+
 @kernel
 def keep_worst(worst, face, excess, number):
     """(worst, face) of a lane, updated by wall ``number`` if its excess is the largest so far."""

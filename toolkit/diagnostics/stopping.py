@@ -295,8 +295,9 @@ def ess(n: float, *, method: str = "bulk", of: Any = None) -> Condition:
     (chain, draw, dim) that returns (chain, draw) or (chain, draw, k), such as ``lambda x: x[..., 0] > 0``; or "modes"
     for the probability of each mode of the problem's truth. The smallest counts. Of more than some four million
     numbers, evenly spaced draws are judged, whose ESS is at most that of all.
-    What never moves and is the same in all chains counts as met: a coordinate that is fixed must not keep a run from
-    ending. A mode of the truth without a draw is not met where 20 of as many independent draws would be in it.
+    A function that never moves and is the same in all chains is left out, so that a coordinate that is fixed does not
+    keep a run from ending. Where nothing moves, the value is nan, and the condition is not met. A mode of the truth
+    without a draw is not met where 20 of as many independent draws would be in it.
     No ESS sees what no chain has found. Raises TypeError or ValueError where an argument is wrong.
     """
     size = check_number("n", n, above=0.0)
@@ -450,6 +451,8 @@ def check_values(condition: OfDraws, job: Job) -> None:
         truth = job.problem.truth
         if truth is None or not hasattr(truth, "memberships"):
             raise ValueError(f"of must not be 'modes' on {job.problem.name!r}, which has no truth that knows its modes")
+        if truth.memberships(job.init[0, :1]).shape[1] < 2:
+            raise ValueError(f"of must not be 'modes' on {job.problem.name!r}, which has one mode, of weight 1")
     points = job.init[:, : job.sampler.n_target_replicas]
     values_of(condition, np.repeat(points, 4, axis=1), job.problem)
 
@@ -536,10 +539,8 @@ def judge_draws(condition: OfDraws, sight: Sight, settings: list[Setting]) -> Ju
             values += values_of_draws(condition, sight, chains)
         else:
             values += values_of_means(condition, sight.moments, chains)
-    if not values:  # nothing moves
-        return Judged(repr(condition), math.nan, condition.target, met=True)
-    worst = condition.further(values)
-    return Judged(repr(condition), worst, condition.target, condition.meets(worst))
+    worst = condition.further(values) if values else math.nan  # nan: nothing moves, so that nothing is known
+    return Judged(repr(condition), worst, condition.target, not math.isnan(worst) and condition.meets(worst))
 
 
 def values_of_draws(condition: OfDraws, sight: Sight, chains: NDArray[np.int64]) -> list[float]:

@@ -10,6 +10,7 @@ from .._compiler.binding import bound
 from .._compiler.decorators import compile_part
 from .._compiler.pickling import reduced
 from .._compiler.signatures import DYNAMICS
+from ..errors import check_count
 
 
 class Dynamics(NamedTuple):
@@ -28,6 +29,10 @@ class Dynamics(NamedTuple):
     scales: whether the block function moves by ``lanes.scale`` (s: x ← x + s …, with the gradient s ∂U), as all of the
     toolkit's do but ``preconditioned_langevin`` and ``descent``. A sampler's ``scale`` is refused for others. Files do
     not name it either.
+    friction_rows: how many entries of ``memory``, from the first, are the friction z of the momenta as it is now, so
+    that momenta at temperature T have variance T/(1 − z/2); an entry with ``[]`` is one of each coordinate. Swaps of
+    replica exchange then rescale momenta by that law, as for ``nose_hoover``; with 0 by the temperatures alone. Names
+    of entries do not matter.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Dynamics(NamedTuple):
     random_length: bool = False
     check: Callable[..., None] | None = None
     scales: bool = False
+    friction_rows: int = 0
 
     def __repr__(self) -> str:
         """Its name and numbers."""
@@ -64,6 +70,11 @@ class Dynamics(NamedTuple):
     def n_traced_memory(self, dim: int) -> int:
         """How many rows of memory a trace shows."""
         return sum(size for name, size in self.memory_sizes(dim) if not name.startswith("_"))
+
+    def n_friction_rows(self, dim: int) -> int:
+        """How many rows of memory, from the first, are frictions. Raises ValueError where there are fewer."""
+        entries = check_count("friction_rows", self.friction_rows, at_least=0, below=len(self.memory) + 1)
+        return sum(size for _, size in self.memory_sizes(dim)[:entries])
 
     def memory_names(self, dim: int) -> list[str]:
         """The name of every row of memory."""

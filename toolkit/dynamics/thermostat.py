@@ -130,4 +130,5 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick", "_strength", "_gain"),
         memory_start=(friction, 0.0, 0.0, 0.0, 0.0, 0.0),
         scales=True,
+        friction_rows=1,
     )

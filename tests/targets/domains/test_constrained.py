@@ -8,6 +8,7 @@ import shapely
 from scipy.stats import chisquare
 
 from targets import constrained, domains, mixtures, shapes
+from toolkit import UnavailableError, target
 
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
 COSINE = mixtures.cosine25()
@@ -226,3 +227,54 @@ def test_an_orthant_of_four_dimensions():
     assert truth.cell_masses([0.0, 1.0], [0.0, 1.0])[0, 0] == pytest.approx(0.68269**2, abs=truth.accuracy)
     with pytest.raises(ValueError, match="needs 1000 of its draws inside, got"):
         _ = constrained(normal, domains.box([4.0] * 4, [5.0] * 4)).truth.mean
+
+
+@target(dim=2)
+def own_wells(x):
+    """Two wells at x = ±1 with 8 nats between them, as a user writes them, without a truth."""
+    g = x[0] ** 2 - 1.0
+    return 8.0 * g * g + 0.1 * x[0] + 2.0 * x[1] ** 2, (32.0 * g * x[0] + 0.1, 4.0 * x[1])
+
+
+@target(dim=2)
+def own_hill(x):
+    return -2.0 * (x[0] ** 2 + x[1] ** 2), (-4.0 * x[0], -4.0 * x[1])
+
+
+@target(dim=1)
+def own_line(x):
+    return 0.3 * x[0] - 2.0 * x[0] ** 2, (0.3 - 4.0 * x[0],)
+
+
+LEFT = 0.54847779  # of ∫ exp(−8 (x² − 1)² − x/10) from −2 to the top at 0.0016, of all to 2 (``scipy.integrate.quad``)
+SQUARE = shapes.polygon_of("square", [[-2, -2], [2, -2], [2, 2], [-2, 2]])
+
+
+@pytest.mark.parametrize("region", [domains.box([-2.0, -2.0], [2.0, 2.0]), SQUARE], ids=["box", "polygon"])
+def test_modes_of_a_target_without_any_are_found_in_a_region(region):
+    truth = constrained(own_wells, region).truth
+    np.testing.assert_allclose(truth.modes.centres, [[-1.0016, 0.0], [0.9984, 0.0]], atol=1e-3)
+    np.testing.assert_allclose(truth.modes.weights, [LEFT, 1.0 - LEFT], atol=1e-6)
+    assert truth.memberships([[1.0, 0.0], [-1.0, 0.0]]).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+@pytest.mark.slow
+def test_modes_at_corners_are_found():
+    modes = constrained(own_hill, domains.box([-1.0, -1.0], [1.0, 1.0])).truth.modes
+    assert {tuple(centre) for centre in modes.centres.round(3).tolist()} == {(a, b) for a in (-1, 1) for b in (-1, 1)}
+    np.testing.assert_allclose(modes.weights, 0.25, atol=1e-6)
+
+
+def test_modes_at_walls_are_found():
+    """At both ends of a line, whose border is the top at 0.075."""
+    line = constrained(own_line, domains.box([-2.0], [1.5])).truth.modes
+    x = np.linspace(-2.0, 1.5, 2_000_001)
+    density = np.exp(2.0 * x * x - 0.3 * x)
+    np.testing.assert_allclose(line.weights[0], density[x < 0.075].sum() / density.sum(), atol=1e-5)
+    assert line.centres[:, 0].tolist() == [-2.0, 1.5]
+
+
+def test_modes_that_cannot_be_found_are_refused():
+    nowhere = target(lambda x: (np.inf, (0.0,)), dim=1, name="nowhere")
+    with pytest.raises((UnavailableError, ValueError), match="nowhere"):
+        constrained(nowhere, domains.box([0.0], [1.0])).truth.modes  # noqa: B018

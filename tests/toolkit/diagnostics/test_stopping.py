@@ -151,11 +151,17 @@ def test_conditions_of_functions():
     assert found(run, "mcse").value == pytest.approx(share.std() / np.sqrt(size), rel=1e-12)
 
 
-def test_what_never_moves_keeps_no_run_from_ending():
-    run = sample(WIDE, SGLD, until=stopping.ess(10, of=lambda x: 0.0 * x), n_steps=1000, **RUN)
-    assert run.n_steps == FIRST_LOOK
-    assert run.stopping.conditions[0].met
-    assert np.isnan(run.stopping.conditions[0].value)
+def test_a_condition_of_which_nothing_is_known_is_not_met():
+    """Where no function moves its value is nan; where one moves, those that do not keep no run from ending."""
+    for condition in (stopping.ess, stopping.mcse):
+        run = sample(WIDE, SGLD, until=condition(10, of=lambda x: 0.0 * x), n_steps=1000, **RUN)
+        assert run.n_steps == 1000
+        assert not run.stopping.conditions[0].met
+        assert np.isnan(run.stopping.conditions[0].value)
+    one_moves = stopping.ess(10, of=lambda x: x * np.arange(x.shape[2]))
+    assert sample(WIDE, SGLD, until=one_moves, n_steps=100_000, **RUN).n_steps < 100_000
+    with pytest.raises(ValueError, match="which has one mode, of weight 1"):
+        sample(WIDE, SGLD, until=stopping.ess(10, of="modes"), n_steps=100, **RUN)
 
 
 def test_a_mode_that_was_not_found_is_not_enough():

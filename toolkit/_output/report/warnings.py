@@ -13,6 +13,7 @@ from ...errors import ContourWarning
 from ...problem.starts import all_start_alike
 from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
+from .curved_walls import curved_wall_warnings
 from .energy_warnings import energy_warnings
 from .short_chains import nested_warning
 from .table import MOST_SETTINGS, Coordinates, Table, short_number, weight_share
@@ -202,6 +203,7 @@ def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | No
         *mode_warnings(run, comparison),
         *exchange_warnings(run),
         *boundary_and_acceptance_warnings(run),
+        *curved_wall_warnings(run),
         *standstills(run),
         *weight_warnings(run),
         *(run.tuning.warnings if run.tuning is not None else ()),

@@ -14,7 +14,7 @@ from ..._compiler.function_digest import BITS, as_described_now, describe_functi
 from ..._engine.job import JUDGED, Paths
 from ...boundaries.rules import STORED_KINDS, Boundary
 from ...dynamics import Dynamics
-from ...errors import CheckpointError, Unavailable, check_flag, shown
+from ...errors import CheckpointError, Unavailable, check_count, check_flag, shown
 from ...problem.definition import Problem, Target, as_problem
 from ...samplers.sampler import Sampler
 from ...schedules import Schedule, evaluate
@@ -131,6 +131,7 @@ SCHEDULES: dict[str, Any] = {
     )
 }  # fmt: skip
 NOT_IN_FILES = ("check", "scales")  # fields of dynamics that change no bit
+SELDOM_IN_FILES = ("random_length", "friction_rows")  # fields that the first files did not have
 NUMBERS_OF_A_TEMPERING = ("kind", "reads_energies", "is_weighted")
 
 
@@ -213,10 +214,12 @@ def rebuild_dynamics(description: Any, *, has_scale: bool) -> Dynamics:
 
     has_scale: the sampler has a scale, so that dynamics of the user's own must have read it.
     """
-    fields = {name: description[name] for name in Dynamics._fields if name not in ("random_length", *NOT_IN_FILES)}
+    fields = {name: description[name] for name in Dynamics._fields if name not in (*SELDOM_IN_FILES, *NOT_IN_FILES)}
     fields["random_length"] = check_flag("random_length", description.get("random_length", False))
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
     move = fields.pop("move")
+    rows = description.get("friction_rows", friction_rows_of(move["function"]))
+    fields["friction_rows"] = check_count("friction_rows", rows, at_least=0, below=len(fields["memory"]) + 1)
     for known in KNOWN:
         same_move = stored_name(known.move) == move["function"]
         form = ("has_momentum", "memory", "needs_curvature", "draws_noise")
@@ -311,9 +314,15 @@ def describe_sampler(sampler: Sampler) -> Description:
 
 
 def describe_dynamics(dynamics: Dynamics) -> Description:
-    """The fields of dynamics; random_length only if True, because older files do not have it."""
+    """The fields of dynamics; those that older files do not have only where they differ from what is then taken."""
     fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields if field not in NOT_IN_FILES}
-    return fields if dynamics.random_length else {k: v for k, v in fields.items() if k != "random_length"}
+    taken = {"random_length": False, "friction_rows": friction_rows_of(fields["move"]["function"])}
+    return {name: value for name, value in fields.items() if name not in taken or value != taken[name]}
+
+
+def friction_rows_of(move: str) -> int:
+    """``friction_rows`` of the toolkit's dynamics with that move, by its name in files; 0 for any other."""
+    return next((known.friction_rows for known in KNOWN if stored_name(known.move) == move), 0)
 
 
 def values_of(values: Any) -> Any:
