@@ -239,10 +239,7 @@ def narrow_places(run: Run, threads: int | None = None, budget: int | None = Non
     )
 
 
-FEW_LANES = (
-    16,
-    8,
-)  # chains that start from extreme draws of a Python function: with few, draws are left to choose from
+FEW_LANES = (16, 8)  # chains from extreme draws of a Python function; few, so that energies of many draws are known
 
 
 def lanes_within(budget: int, sampler: Sampler) -> tuple[int, int]:
