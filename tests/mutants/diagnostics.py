@@ -159,17 +159,17 @@ MUTANTS = [
     ),
     Mutant(
         "nested R-hat: chains of a group do not spread",
-        "toolkit/diagnostics/nested_r_hat.py",
+        "toolkit/diagnostics/superchains.py",
         "of_chains + variances.mean(axis=0), of_chains",
         "variances.mean(axis=0), of_chains",
-        "tests/toolkit/diagnostics/test_nested_r_hat.py -k definition",
+        "tests/toolkit/diagnostics/test_superchains.py -k definition",
     ),
     Mutant(
         "nested R-hat: groups are not by start",
-        "toolkit/diagnostics/nested_r_hat.py",
+        "toolkit/diagnostics/superchains.py",
         'np.argsort(starts, kind="stable")[: size * SUPERCHAINS]',
         "np.arange(size * SUPERCHAINS)",
-        "tests/toolkit/diagnostics/test_nested_r_hat.py -k f_law",
+        "tests/toolkit/diagnostics/test_superchains.py -k f_law",
     ),
     Mutant(
         "stopping: a condition of value nan is met",

@@ -60,7 +60,7 @@ def divergence_error(
             "inertia larger, or the top temperature lower."
         )
     else:
-        cause = endless_fall(job.problem, job.init[:, 0]) or likely_cause(job.init, state, energy[0], gradient)
+        cause = likely_cause(job, state, energy[0], gradient)
     chain = int(job.keys.chains[place])
     message = (
         f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {listed(state)}, "
@@ -76,14 +76,15 @@ def divergence_error(
     return DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
 
 
-def likely_cause(init: Floats, state: Floats, energy: float, gradient: Floats) -> str:
-    """A sentence on the likely cause of a divergence at ``state`` in a run that began at ``init``."""
-    far = np.abs(state).max() > 1e6 * (1.0 + np.abs(init).max())
+def likely_cause(job: Job, state: Floats, energy: float, gradient: Floats) -> str:
+    """A sentence on the likely cause of a divergence at ``state`` in a run of ``job``."""
+    far = np.abs(state).max() > 1e6 * (1.0 + np.abs(job.init).max())
     if not far and not np.isfinite(energy):
         return "The energy is not finite there: the target does not cover the place."
     if not far and not np.isfinite(gradient).all():
         return "The gradient is not finite there though the energy is: the target's gradient is at fault."
-    return "Step size times gradient overshoots: make the step size smaller."
+    overshoot = "Step size times gradient overshoots: make the step size smaller."
+    return endless_fall(job.problem, job.init[:, 0]) or overshoot
 
 
 # Accumulation.

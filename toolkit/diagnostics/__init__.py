@@ -25,8 +25,8 @@ from .exchange import (
     swap_rates,
 )
 from .modes import ModeCoverage, ModeWeights, mode_coverage, mode_weights_error
-from .nested_r_hat import nested_r_hat
 from .stein_discrepancy import SteinDiscrepancy, ksd
+from .superchains import nested_r_hat
 
 __all__ = [
     "MMD",

@@ -184,9 +184,9 @@ EXTREME, EXTREME_STEPS = 0.01, 4  # share of the draws; steps
 CHECKS = 5
 
 
-def lanes_within(budget: int, sampler: Sampler) -> int:
-    """How many chains ``acceptance_at_extremes`` can start for ``budget`` evaluations, at most ``LANES``."""
-    return min(LANES, budget // (2 * (1 + EXTREME_STEPS * max(1, sampler.dynamics.leapfrogs))))
+def moves_from_extremes(sampler: Sampler, lanes: int) -> int:
+    """Evaluations of the moves of ``acceptance_at_extremes``, beside one for each of the draws."""
+    return 2 * lanes * (1 + EXTREME_STEPS * max(1, sampler.dynamics.leapfrogs))
 
 
 def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats, lanes: int = LANES) -> float:

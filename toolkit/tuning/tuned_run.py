@@ -19,7 +19,7 @@ from ..problem.properness import budget_of
 from ..samplers.exchange import pt_hmc
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
-from .exact_moves import EXTREME_STEPS, acceptance_at_extremes, lanes_within
+from .exact_moves import EXTREME_STEPS, acceptance_at_extremes, moves_from_extremes
 from .procedure import chosen, tune
 from .result import Tuned
 from .study import LANES, Floats, Study
@@ -222,11 +222,11 @@ def narrow_places(run: Run, threads: int | None = None, budget: int | None = Non
         return ()
     lanes, chance = LANES, 0.0
     if budget is not None:
-        lanes = lanes_within(budget - FEWEST_DRAWS, run.sampler)
-        if lanes < FEWEST_LANES:
+        lanes, left = lanes_within(budget, run.sampler)
+        if lanes == 0:
             return ()
-        draws = draws[:: -(-len(draws) // FEWEST_DRAWS)]
-        chance = 1.0 / np.sqrt(lanes * EXTREME_STEPS)  # two standard errors of a share, at most
+        draws = draws[:: -(-len(draws) // left)]
+        chance = 0.5 / np.sqrt(lanes * EXTREME_STEPS)  # a standard error of a share, at most
     study = Study(run.problem, derived_seed(run.seed, TUNING, 2), 0, run.sampler.boundary, threads=threads)
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws, lanes)
@@ -239,11 +239,26 @@ def narrow_places(run: Run, threads: int | None = None, budget: int | None = Non
     )
 
 
+FEW_LANES = (16, 8)  # chains from extreme draws of a Python function; few, so that energies of many draws are known
+
+
+def lanes_within(budget: int, sampler: Sampler) -> tuple[int, int]:
+    """How many chains to start from extreme draws for three quarters of ``budget``, and the evaluations that are left.
+
+    0 chains where not even the fewest can be had.
+    """
+    for lanes in FEW_LANES:
+        cost = moves_from_extremes(sampler, lanes)
+        if 4 * cost <= 3 * budget:
+            return lanes, budget - cost
+    return 0, budget
+
+
 # Places that exploration found, and the run did not.
 
 VERY_NARROW = 0.5  # as NARROW, of a run: below it a warning
 MOST_DRAWS = 2**14
-FEWEST_DRAWS, FEWEST_LANES = 200, 8  # of a Python function, whose evaluations are few: draws, and chains from extremes
+FEWEST_DRAWS = 100  # of a Python function, whose evaluations are few
 USUAL = 0.9  # quantile of the draws' energies: a place with less is where draws should be
 FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile
 
@@ -259,7 +274,7 @@ def unvisited(run: Run, tuned: Tuned, budget: int | None = None) -> tuple[str, .
     if len(sites) == 0 or len(draws) < 1000 or run.sampler.is_weighted or target.stochastic:
         return ()
     most = 1024 if budget is None else min(1024, budget // 2)
-    if most < FEWEST_DRAWS // 2:
+    if most < FEWEST_DRAWS:
         return ()
     if budget is not None:
         sites = sites[:: -(-len(sites) // most)]

@@ -146,7 +146,7 @@ def short_chains(n_chains: int, step_size: float, burn_in: int, kept: int, forgo
         law, samplers.mala(step_size), n_steps=burn_in + kept, burn_in=burn_in, n_chains=n_chains, seed=0,
         init=Spread(8.0, 4.0),
     )  # fmt: skip
-    wrong = [sentence for sentence in run.warnings if "no number of the table holds" in sentence]
+    wrong = [sentence for sentence in run.warnings if "R-hat" in sentence]
     shown = (
         f"mean {run.draws.mean():.4f}, R-hat {r_hat(run.draws[:1000])[0]:.3f}; {(run.warnings or ['no warning'])[0]}"
     )

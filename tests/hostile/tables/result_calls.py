@@ -321,7 +321,7 @@ CALLS = [
         "variance": or_none(array([1.0, 1.0], lambda a: a.shape == (2,) and (a > 0).all())), "cutoff": OPEN_SHARE}),
     Call("toolkit.diagnostics.convergence.r_hat",
          diagnostics.r_hat, {"draws": DRAWS}, {"draws": IS_DRAWS, "weights": IS_WEIGHTS}),
-    Call("toolkit.diagnostics.nested_r_hat.nested_r_hat",
+    Call("toolkit.diagnostics.superchains.nested_r_hat",
          diagnostics.nested_r_hat, {"draws": DRAWS, "n_superchains": len(DRAWS)},
          {"draws": IS_DRAWS, "n_superchains": count(2, len(DRAWS) + 1)}, {"n_superchains": "draws"}),
     Call("toolkit.diagnostics.energies.energy_histogram", diagnostics.energy_histogram, {"energies": ENERGIES,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._engine.run_record import RunRecord
 from ...accumulators.running_moments import MomentsSoFar
-from ...diagnostics.nested_r_hat import LARGEST, LIMIT, SUPERCHAINS, ByStart, by_starts, can_judge
+from ...diagnostics.superchains import LARGEST, LIMIT, SUPERCHAINS, ByStart, by_starts, can_judge
 from .table import FEWEST, MOST_ROWS, MOST_SUMMED, Floats, Integers, Table, sample_of
 
 MOST_CHAINS = 2**17  # that are grouped: means of superchains are then known to 0.01 standard deviations

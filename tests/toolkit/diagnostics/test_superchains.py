@@ -7,7 +7,7 @@ import scipy.stats
 from targets import mixtures
 from toolkit import Spread, accumulators, sample, samplers
 from toolkit.diagnostics import nested_r_hat, r_hat
-from toolkit.diagnostics.nested_r_hat import FALSE_ALARMS, FEWEST_CHAINS, LIMIT, SUPERCHAINS, by_starts
+from toolkit.diagnostics.superchains import FALSE_ALARMS, FEWEST_CHAINS, LIMIT, SUPERCHAINS, by_starts
 
 RNG = np.random.default_rng(5)
 LINE = mixtures.gaussian_mixture([[0.6]], 1.7)
