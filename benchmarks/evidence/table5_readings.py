@@ -11,9 +11,10 @@ law of its own energy, those of HMC where they are stored and else by importance
 left out: their law has no envelope here, and with steps of α₀ times a curvature of 10² and more the draws leave it. The
 sum over all lags ("none") is a random number, so a match by it alone says little; chains are four, sizes their means.
 
-Chains colder than T = 1 (standardised columns, prior N(0, 10), energy "sum", all data) are judged by the variance σ² of T = 1 nevertheless, as
-a sampler with too little noise would be. Then ρ_0 is about T, all sizes grow as 1/T, and where ρ_1 < 0.05 at once they
-are n: a mechanism that gives sizes of the printed magnitude, under the paper's median and a cut at 0.05.
+Chains colder than T = 1 (standardised columns, prior N(0, 10), energy "sum", all data) are judged by the variance σ²
+of T = 1 nevertheless, as a sampler with too little noise would be. Then ρ_0 is about T, all sizes grow as 1/T, and
+where ρ_1 < 0.05 at once they are n: a mechanism that gives sizes of the printed magnitude, under the paper's median
+and a cut at 0.05.
 """
 
 import itertools
