@@ -162,7 +162,7 @@ def compare(data: Data) -> list[Claim]:
             0.0,
             mean_and_error(spread[1] - spread[0]),
             "figure 2 (c), “exploits a larger region”",
-            ours,
+            f"{ours} SGD's spread is a descent that goes on.",
         )
     )
     for i, zeta in enumerate(ZETAS, 2):

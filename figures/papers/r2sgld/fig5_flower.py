@@ -94,10 +94,10 @@ def draw(data: Data) -> Figure:
         panel.tick_params(labelleft=panel is panels[0])
     panels[0].set_ylabel("$x_2$")
     above.colorbar(image, ax=panels, label="density", shrink=0.85, pad=0.01, extend="max")
-    titles = (f"(e) the paper's nine, mean of {data['kl'].shape[1]} chains", "(f) r2SGLD, and not in the paper")
+    heads = (f"(e) the paper's nine, mean of {data['kl'].shape[1]} chains", "(f) r2SGLD, and not in the paper")
     highest, lowest = data["kl"].mean(axis=1).max(), data["floor"].min()
     for part, title, methods, n_columns in zip(
-        below.subfigures(1, 2), titles, ((*NINE, EXACT), ("r2SGLD", *BESIDE, EXACT)), (3, 2), strict=True
+        below.subfigures(1, 2), heads, ((*NINE, EXACT), ("r2SGLD", *BESIDE, EXACT)), (3, 2), strict=True
     ):
         axes = part.subplots()
         draw_curves(axes, data, methods)
