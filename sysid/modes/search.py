@@ -129,7 +129,7 @@ def is_another(mode: Mode, known: Mode) -> bool:
 
 
 def weighed(found: list[Mode]) -> tuple[Mode, ...]:
-    """The modes with their weights; modes of hardly any weight, but the start's, are left out, and those of weight 0."""
+    """The modes with their weights; modes of weight 0, and of hardly any weight but the start's, are left out."""
     if not found:
         return ()
     evidence = np.array([mode.log_mass for mode in found])
