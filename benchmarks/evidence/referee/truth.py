@@ -17,7 +17,7 @@ from toolkit.problem import Problem, Spread
 from .case import RIGHT, SILENT, WARNED, Case, Outcome, classified
 
 UNKNOWN = "modes"  # a part of the message by which modes may be refused
-BIAS = 0.05  # of E|x|², above which a run must warn
+BIAS = 0.02  # of E|x|², above which a run must warn
 
 
 def well(k: float, q: float, tilt: float = 0.0) -> Any:
@@ -210,7 +210,7 @@ CASES = (
     Case(12, "Student's t, 2.1 dof", "ours", "refused", lambda: second_moment(2.1)),
     *(
         Case(
-            13, f"SGHMC in a ball of {dim}, h {h:g}, friction {c:g}", posed, "E|x|² d/(d + 2) to 5 %, or warned",
+            13, f"SGHMC in a ball of {dim}, h {h:g}, friction {c:g}", posed, "E|x|² d/(d + 2) to 2 %, or warned",
             lambda dim=dim, h=h, c=c: in_a_ball(dim, h, c),
         )
         for dim, h, c, posed in (
