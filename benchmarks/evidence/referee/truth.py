@@ -65,7 +65,7 @@ def modes_in(own: Any, region: Any, k: float, tilt: float) -> Outcome:
     """Weights of two wells in a region that reaches over ±2."""
     right = np.sort([left_share(k, tilt, -2.0, 2.0), 1.0 - left_share(k, tilt, -2.0, 2.0)])
     return classified(
-        lambda: constrained(own, region).truth.modes.weights,
+        lambda: constrained(own, region).truth.modes.weights,  # type: ignore[union-attr]
         lambda weights: len(weights) == 2 and np.abs(np.sort(weights) - right).max() < 1e-5,
         refusal=UNKNOWN,
     )
@@ -107,7 +107,7 @@ def basin_weight(k: float, tilt: float) -> Outcome:
     """The weight of the deeper well is what lies on its side of the top."""
     right = left_share(k, tilt, -8.0, 8.0)
     return classified(
-        lambda: float(with_truth(well(k, 0.5, tilt), window=(-8.0, 8.0, -12.0, 12.0)).truth.modes.weights[0]),
+        lambda: float(with_truth(well(k, 0.5, tilt), window=(-8.0, 8.0, -12.0, 12.0)).truth.modes.weights[0]),  # type: ignore[union-attr]
         lambda weight: abs(weight - right) < 2e-6,
     )
 
@@ -132,7 +132,7 @@ def in_a_ball(dim: int, step_size: float, friction: float) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = sample(
-            Problem(gaussian(1e-6 * np.eye(dim)), domains.ball([0.0] * dim, 1.0).domain),
+            Problem(gaussian(1e-6 * np.eye(dim)), domains.ball([0.0] * dim, 1.0).domain),  # type: ignore[no-untyped-call]
             Sampler("sghmc", (step_size,), dynamics=move, boundary=boundaries.reflect()),
             n_steps=6_000, burn_in=2_000, n_chains=64, thin=4, init=[0.0] * dim, seed=1, progress=False,
         )  # fmt: skip
