@@ -98,7 +98,7 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
     """
     for doubling in range(MOST_DOUBLINGS if may_widen else 1):
         truth: WindowTruth = (
-            line_truth(target, *window[0], centres)
+            line_truth(target, window[0, 0], window[0, 1], centres)
             if target.dim == 1
             else plane_truth(target, window.ravel().tolist(), centres)
         )

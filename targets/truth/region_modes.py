@@ -103,7 +103,7 @@ def polished(target: Target, place: Array, cell: Array, walls: PlaneRegion) -> A
     along = np.array([-normal[1], normal[0]])
 
     def at(shift: float) -> Array:
-        return walls.nearest((place + shift * along)[None])[0]
+        return np.asarray(walls.nearest((place + shift * along)[None])[0])
 
     reach = float(cell.min())
     found = scipy.optimize.minimize_scalar(

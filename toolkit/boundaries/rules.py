@@ -79,7 +79,7 @@ def reflect(*, max_bounces: int = 256) -> Boundary:
     =====  =========  =========
 
     Of E|x|⁶ it is 8 % and 22 % in 6 dimensions. SGLD at h = 4e-3 has 1.8 % of E|x|² there. A run warns where the share
-    is above 5 % (``SHARE`` of ``_output/report/curved_walls.py``). Smaller steps, or more friction, make it less. In a
+    is above 2 % (``SHARE`` of ``_output/report/curved_walls.py``). Smaller steps, or more friction, make it less. In a
     polygon a momentum that meets a
     corner head on is turned along one line where walls would turn it twice: in a square of half-width 1 without
     energy, SGHMC of friction 0.1 has E x₁² = 0.3360 in place of 1/3 at h = 0.04, T = 3; in the same box it has 1/3.

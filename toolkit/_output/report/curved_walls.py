@@ -8,7 +8,7 @@ import numpy as np
 from ..._engine.run_record import RunRecord
 from ...boundaries.convex import smallest_ball
 
-SHARE = 0.05  # of E|x|², by which it may be too small before a run warns
+SHARE = 0.02  # of E|x|², by which it may be too small before a run warns; E|x|⁶ is then some 5 % too small
 SLOPE = 0.9  # of the law of ``boundaries.reflect``, which holds to a third from 2 to 20 dimensions, frictions 0.02 to 1
 FRICTION_FIRST = ("underdamped_langevin", "baoab", "nose_hoover")  # dynamics whose first parameter is the friction
 
