@@ -309,9 +309,7 @@ def default_points(problem: Problem, n_points: int, init: Any, seed: int) -> Arr
             if truth is not None:
                 try:
                     return np.asarray(truth.independent_draws(n_points, seed=seed), np.float64)
-                except (
-                    ValueError
-                ):  # a truth that cannot draw: of a target without one in an open region, or a small one
+                except ValueError:  # it cannot draw: of a target without a truth in an open region, or in a small one
                     return starts_inside(problem, n_points, seed)
     start = np.zeros(dim) if init is None else check_array("init", init)
     if start.shape != (dim,):
