@@ -46,13 +46,13 @@ from .likelihoods.trajectories import Trajectory
 from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
+from .modes.checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
-from .posterior_checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
@@ -656,7 +656,7 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
     energy = draft.prepared.values
     assert isinstance(energy, TrajectoryEnergy | JointEnergy)
     return Posterior(
-        target_of(draft, None).evaluate, energy, draft.coordinates.parameters, draft.names, draft.priors,
+        target_of(draft, None).evaluate, energy.fitted, draft.coordinates.parameters, draft.names, draft.priors,
         draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
         None if draft.constraints is None else walls_of(draft).contains, progress.count,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
+from ..modes.local_noise import Fitted
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import WITH_KERNEL, Experiment, Measured, link_with_kernel
 from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
@@ -111,9 +112,13 @@ class JointEnergy(HoldsFunctions):
         energy, slope, _ = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope
 
-    def with_parameters(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
-        """The energy of each experiment with its own parameters, from ``theta`` (q,) of all."""
-        return [(energy, np.where(rows >= 0, theta[np.maximum(rows, 0)], known)) for energy, rows, known in self.parts]
+    def fitted(self, theta: Array) -> tuple[Fitted, ...]:
+        """The data beside the solutions at ``theta`` (q,), experiment by experiment."""
+        return tuple(
+            fit
+            for energy, rows, known in self.parts
+            for fit in energy.fitted(np.where(rows >= 0, theta[np.maximum(rows, 0)], known))
+        )
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are, experiment by experiment."""

@@ -35,6 +35,7 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
+from ..modes.local_noise import Fitted
 from ..solvers.adjoint import pullback_of_model, pullback_of_system
 from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
@@ -42,7 +43,7 @@ from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
-from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
+from .error_laws import COUNTS, LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
 from .interface import KERNEL, Measured
 from .observations import (
     NOTHING_ELSE,
@@ -580,18 +581,7 @@ class Layout(NamedTuple):
         return self.system.states + self.observation.names
 
 
-class Fitted(NamedTuple):
-    """Measured values and a solution: time, quantity and value of each datum (n,), and the solution there (n,).
-
-    Values with log-normal errors are logarithms.
-    """
-
-    times: Array
-    quantities: Integers
-    data: Array
-    solution: Array
-
-
+ANSCOMBE = 0.375  # added to counts before the square root, whose variance is then nearly ¼ (Anscombe 1948)
 LANES = 64  # draws whose solutions are in memory together
 
 
@@ -673,7 +663,7 @@ class TrajectoryEnergy(HoldsFunctions):
         out += constants_of_data(law, self.layout.dof, data, logarithmic=logarithmic)[:, None]
         return np.where(np.isfinite(energy)[:, None], -out.T, -np.inf)
 
-    def fitted(self, theta: Array) -> Fitted:
+    def fitted(self, theta: Array) -> tuple[Fitted, ...]:
         """The data beside the solution at ``theta`` (q,)."""
         table = self._table()
         paths, (rows, columns) = self._paths_of_rows(table), self._data_of(table)
@@ -683,7 +673,17 @@ class TrajectoryEnergy(HoldsFunctions):
             states = work[paths[row] : paths[row] + self.dim]
             value = states[d] if d < self.dim else self._functions_at(theta[None], table[row], states)[d - self.dim]
             solution[k] = value[0]
-        return Fitted(table[rows, TIME], columns, table[rows, N_ROW + 2 * columns + 1], solution)
+        data, names = table[rows, N_ROW + 2 * columns + 1], self.layout.quantities
+        at, n = places_of(self.layout.shape), len(names)
+        is_known = self.numbers[at.free_row : at.free_row + n] < 0.0
+        with np.errstate(all="ignore"):
+            if self.layout.law in COUNTS:
+                is_known[:] = False
+                data, solution = (2.0 * np.sqrt(of + ANSCOMBE) for of in (data, solution))
+            elif self.numbers[LOGARITHMIC]:
+                solution = np.log(solution)
+        known_sds = np.where(is_known, self.numbers[at.deviation : at.deviation + n], 0.0)
+        return (Fitted(table[rows, TIME], columns, data, solution, names, known_sds),)
 
     def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
         """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""

@@ -4,6 +4,41 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "checks: a ridge, whose integral diverges as a logarithm, counts as a density",
+        "sysid/modes/propriety.py",
+        "LEAST_SLOPE = 1.25",
+        "LEAST_SLOPE = 0.75",
+        "tests/sysid/modes/test_propriety.py -k ridge",
+    ),
+    Mutant(
+        "checks: a symmetry is believed at one point",
+        "sysid/modes/symmetries.py",
+        "change[list(flipped)] = -1.0",
+        "change[list(flipped)[:1]] = -1.0",
+        "tests/sysid/modes/test_symmetries.py -k two_signs",
+    ),
+    Mutant(
+        "checks: the local noise does not weigh uneven times",
+        "sysid/modes/local_noise.py",
+        "windows = np.lib.stride_tricks.sliding_window_view(times, order + 1)",
+        "windows = np.lib.stride_tricks.sliding_window_view(np.arange(times.size) ** 1.5, order + 1)",
+        "tests/sysid/modes/test_local_noise.py -k smooth",
+    ),
+    Mutant(
+        "modes: one of no weight is kept",
+        "sysid/modes/search.py",
+        "(k == 0 and share > 0.0)",
+        "k == 0",
+        "tests/sysid/modes/test_scans.py -k zero_in_floats",
+    ),
+    Mutant(
+        "edges: a one-sided difference that diverges is taken for a derivative",
+        "sysid/systems/user_systems.py",
+        "converges = (gap < np.abs(far - exact)) &",
+        "converges = np.isfinite(gap) |",
+        "tests/sysid/systems/test_edges.py",
+    ),
+    Mutant(
         "sysid: what a complex step that divides by 0 leaves counts as a slope",
         "sysid/likelihoods/trajectory_kernel.py",
         "pointer_to(function, signature, WITHOUT_SLOPE.get(signature))",
