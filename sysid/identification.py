@@ -48,6 +48,7 @@ from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
+from .modes.checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.fit_residuals import residuals_at
 from .modes.inside import Walls, mode_inside
@@ -59,7 +60,6 @@ from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy
 from .modes.step_refinement import SteppedPosterior, checked_steps, tell_of_steps
 from .modes.table import ModeTable, doubts_of_modes
-from .posterior_checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .solvers.step_length import MAX_STEPS
 from .systems.system import System, check_names
@@ -794,7 +794,7 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
     energy = draft.prepared.values
     assert isinstance(energy, TrajectoryEnergy | JointEnergy)
     return Posterior(
-        target_of(draft, None).evaluate, energy, draft.coordinates.parameters, draft.names, draft.priors,
+        target_of(draft, None).evaluate, energy.fitted, draft.coordinates.parameters, draft.names, draft.priors,
         draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
         None if draft.constraints is None else walls_of(draft).contains, progress.count,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from ..arrays import Array, Bools
 
 NORMAL = "normal"  # of the values, or of their logarithms
 ERRORS = ("gaussian", "lognormal", "student", "poisson", "negative_binomial")
+COUNTS = ("poisson", "negative_binomial")
 SCALE_WORDS = ("sd", "dispersion")
 
 

@@ -15,6 +15,7 @@ from toolkit.maths.elementary import select
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from ..modes.guess_fit import Guesses
+from ..modes.local_noise import Fitted
 from ..modes.step_check import settled_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from .error_laws import SCALE_WORDS, scale_name
@@ -118,9 +119,9 @@ class JointEnergy(HoldsFunctions):
         energy, slope, _ = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope
 
-    def with_parameters(self, theta: Array) -> list[tuple[TrajectoryEnergy, Array]]:
-        """The energy of each experiment with its own parameters, from ``theta`` (q,) of all."""
-        return [(part.energy, part.parameters(theta[None])[0]) for part in self.parts]
+    def fitted(self, theta: Array) -> tuple[Fitted, ...]:
+        """The data beside the solutions at ``theta`` (q,), experiment by experiment."""
+        return tuple(fit for part in self.parts for fit in part.energy.fitted(part.parameters(theta[None])[0]))
 
     def measured(self) -> tuple[Measured, ...]:
         """What the values are, experiment by experiment."""

@@ -35,6 +35,7 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
+from ..modes.local_noise import Fitted
 from ..solvers.adjoint import pullback_of_model, pullback_of_system
 from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
@@ -43,7 +44,7 @@ from ..solvers.runge_kutta import TABLEAUS, built, judged_step_of
 from ..solvers.step_length import LONGEST_STEP, MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
-from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data, normal_scores
+from .error_laws import COUNTS, LAWS, NORMAL, ErrorModel, constant_of, constants_of_data, normal_scores
 from .interface import KERNEL, Measured
 from .observations import (
     NOTHING_ELSE,
@@ -638,7 +639,7 @@ class Layout(NamedTuple):
         return self.system.states + self.observation.names
 
 
-class Fitted(NamedTuple):
+class Solved(NamedTuple):
     """Measured values beside solutions: time, quantity and value of each datum (values,).
 
     data: logarithms where ``is_logarithmic``. solution: (n, values), nan where there is none. scales: standard
@@ -661,6 +662,7 @@ class Fitted(NamedTuple):
             return np.log(self.solution)
 
 
+ANSCOMBE = 0.375  # added to counts before the square root, whose variance is then nearly ¼ (Anscombe 1948)
 LANES = 64  # draws whose solutions are in memory together
 MOST_LANES = 200_000  # steps that are judged together
 LEAST_SPREAD = 1e-3  # of a state's largest value: of a state that hardly changes
@@ -785,7 +787,7 @@ class TrajectoryEnergy(HoldsFunctions):
 
         Only where ``scale_rows`` is not None.
         """
-        one = self.fitted(theta)
+        one = self.solved(theta)
         return (one.errors_about - one.data) / one.scales
 
     def measured(self) -> tuple[Measured, ...]:
@@ -844,18 +846,30 @@ class TrajectoryEnergy(HoldsFunctions):
 
     def normal_scores(self, theta: Array) -> Array:
         """Residuals (n, values) at ``theta`` (n, q), standard normal where the likelihood is right; else nan."""
-        one = self.fitted(theta)
+        one = self.solved(theta)
         with np.errstate(all="ignore"):  # where there is no solution
             return normal_scores(self.layout.law, self.layout.dof, one.data, one.errors_about, one.scales)
 
-    def fitted(self, theta: Array) -> Fitted:
+    def fitted(self, theta: Array) -> tuple[Fitted, ...]:
+        """The data beside the solution at ``theta`` (q,); counts by their square roots."""
+        one, at, names = self.solved(theta[None]), places_of(self.layout.shape), self.layout.quantities
+        data, solution = one.data, one.errors_about[0]
+        is_known = self.numbers[at.free_row : at.free_row + len(names)] < 0.0
+        if self.layout.law in COUNTS:
+            is_known = np.zeros(len(names), np.bool_)
+            with np.errstate(all="ignore"):  # where there is no solution
+                data, solution = (2.0 * np.sqrt(of + ANSCOMBE) for of in (data, solution))
+        known_sds = np.where(is_known, self.numbers[at.deviation : at.deviation + len(names)], 0.0)
+        return (Fitted(one.times, one.quantities, data, solution, names, known_sds),)
+
+    def solved(self, theta: Array) -> Solved:
         """The data beside the solutions at ``theta`` (n, q)."""
         parts = [self._solved(theta[k : k + LANES]) for k in range(0, len(theta), LANES)]
         table = self._table()
         rows, columns = self._data_of(table)
         data, solution, scales = table[rows, N_ROW + 2 * columns + 1], *map(np.concatenate, zip(*parts, strict=True))
         is_logarithmic = bool(self.numbers[LOGARITHMIC]) and self.layout.law == NORMAL  # kicks of counts alone are
-        return Fitted(table[rows, TIME], columns, data, solution, scales, is_logarithmic)
+        return Solved(table[rows, TIME], columns, data, solution, scales, is_logarithmic)
 
     def _solved(self, theta: Array) -> tuple[Array, Array]:
         """Solutions at the data and the errors' scales, each (n, values), of few draws; nan where there is none."""

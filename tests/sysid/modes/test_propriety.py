@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from sysid.modes.laplace import curvature_at
-from sysid.modes.propriety import LEAST_SLOPE, centre_of, improper_words, open_tails
+from sysid.modes.propriety import LEAST_SLOPE, Centre, centre_of, improper_words, open_tails
 from sysid.modes.search import mode_from
-from sysid.posterior_checks import Centre
 
 
 def with_slopes(energies):

@@ -5,16 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import Array, Bools
-from .likelihoods.experiments import JointEnergy
-from .likelihoods.local_noise import DOUBTFUL_RATIO, LARGE_RATIO, excess_words, excesses_of
-from .likelihoods.trajectory_kernel import TrajectoryEnergy
-from .modes.laplace import Contains, Evaluate, descend
-from .modes.propriety import Centre, centre_of, improper_words, open_tails
-from .modes.scans import Record, frequencies_of, scanned_starts
-from .modes.search import FEW_DAMPINGS, N_ITERATIONS, Mode, is_another, mode_from, weighed
-from .modes.symmetries import new_symmetries, sentence, symmetries_of
-from .priors import Prior
+from ..arrays import Array, Bools
+from ..priors import Prior
+from .laplace import Contains, Evaluate, descend
+from .local_noise import DOUBTFUL_RATIO, LARGE_RATIO, Fitted, excess_words, excesses_of
+from .propriety import Centre, centre_of, improper_words, open_tails
+from .scans import Record, frequencies_of, scanned_starts
+from .search import FEW_DAMPINGS, N_ITERATIONS, Mode, is_another, mode_from, weighed
+from .symmetries import new_symmetries, sentence, symmetries_of
 
 N_ROUNDS = 3  # of scans: one for each unknown frequency
 LEAST_GAIN = 1.0  # nats by which a round must lower the energy for another one
@@ -24,13 +22,13 @@ MOST_SERIES = 3  # whose periodograms are taken
 class Posterior(NamedTuple):
     """What the checks need of a posterior.
 
-    evaluate: energy and gradient in positions. energy: the likelihood's, of parameters. parameters: from positions to
-    parameters. first: where the search began (q,). usual: the same with usual parameters of the system (q,). movable:
-    which entries are parameters of the system. told: of all energies that are evaluated; may raise TimeoutError.
+    evaluate: energy and gradient in positions. fitted: data beside the solutions of parameters (q,). parameters: from
+    positions to parameters. first: where the search began (q,). usual: the same with usual parameters of the system
+    (q,). movable: which entries are parameters of the system. told: of all energies that are evaluated; may raise TimeoutError.
     """
 
     evaluate: Evaluate
-    energy: TrajectoryEnergy | JointEnergy
+    fitted: Callable[[Array], tuple[Fitted, ...]]
     parameters: Callable[[Array], Array]
     names: tuple[str, ...]
     priors: tuple[Prior, ...]
@@ -45,17 +43,21 @@ class Posterior(NamedTuple):
         """The position (q,) of the weightiest mode, or the first where there is none."""
         return max(found, key=lambda mode: mode.weight).position if found else self.first
 
+    def fits_at(self, position: Array) -> tuple[Fitted, ...]:
+        """Data beside the solutions at a position (q,)."""
+        return self.fitted(self.parameters(position))
+
 
 def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mode, ...]:
     """``found`` with modes at frequencies of the data, which are searched where residuals are no noise."""
     try:
         for _ in range(N_ROUNDS):
             best = posterior.best(found)
-            if not excesses_of(posterior.energy, posterior.parameters(best), above=DOUBTFUL_RATIO):
+            if not excesses_of(posterior.fits_at(best), above=DOUBTFUL_RATIO):
                 break
             starts = scanned_starts(
                 posterior.evaluate, np.array([posterior.usual, best]), posterior.movable, posterior.log,
-                frequencies_of(records_of(posterior.energy, posterior.parameters(best))),
+                frequencies_of(records_of(posterior.fits_at(best))),
                 contains=posterior.contains, count=posterior.told,
             )  # fmt: skip
             new: list[Mode] = []
@@ -72,14 +74,13 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
     return found
 
 
-def records_of(energy: TrajectoryEnergy | JointEnergy, theta: Array) -> list[Record]:
+def records_of(fits: tuple[Fitted, ...]) -> list[Record]:
     """The measured quantities of the first series."""
-    parts = energy.with_parameters(theta)[:MOST_SERIES] if isinstance(energy, JointEnergy) else [(energy, theta)]
-    records = []
-    for part, own in parts:
-        times, quantities, data = part.fitted(own[None])[:3]
-        records += [Record(times[quantities == d], data[quantities == d]) for d in np.unique(quantities)]
-    return records
+    return [
+        Record(fit.times[fit.quantities == d], fit.data[fit.quantities == d])
+        for fit in fits[:MOST_SERIES]
+        for d in np.unique(fit.quantities)
+    ]
 
 
 def symmetries_in_words(posterior: Posterior, found: tuple[Mode, ...]) -> str:
@@ -100,7 +101,7 @@ def symmetries_in_words(posterior: Posterior, found: tuple[Mode, ...]) -> str:
 def doubts_of_fit(posterior: Posterior, found: tuple[Mode, ...]) -> list[str]:
     """What looks wrong with the modes, in words: residuals that are no noise, and tails that are not closed."""
     best = posterior.best(found)
-    excesses = excesses_of(posterior.energy, posterior.parameters(best), above=LARGE_RATIO)
+    excesses = excesses_of(posterior.fits_at(best), above=LARGE_RATIO)
     doubts = [excess_words(excesses)] if excesses else []
     flat = np.array([law.is_flat for law in posterior.priors])
     centre = centre_at(posterior, found) if flat.any() else None

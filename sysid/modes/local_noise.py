@@ -13,16 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ..arrays import Array
-from .experiments import JointEnergy
-from .trajectory_kernel import TrajectoryEnergy, places_of
+from ..arrays import Array, Integers
 
 DIFFERENCE_ORDERS = (2, 3, 4)  # of the polynomials' degree plus 1; the smallest noise counts
 FEWEST_DATA = 8
 FALSE_ALARMS = 1e-4  # of a quantity with independent normal errors
 LARGE_RATIO = 3.0  # AR(1) errors of correlation 0.8 between neighbours reach it; independent ones are at 1
 DOUBTFUL_RATIO = 2.0  # above which frequencies are searched
-ANSCOMBE = 0.375  # added to counts before the square root
 LEAST_SHARE = 0.01  # of the data's spread: smaller residuals are no missed mode, but errors of steps or rounding
 
 
@@ -37,6 +34,21 @@ class Excess(NamedTuple):
     def ratio(self) -> float:
         """How many times larger."""
         return self.residual / self.local
+
+
+class Fitted(NamedTuple):
+    """Measured values of one series beside a solution: time, quantity and value of each datum (n,), the solution there.
+
+    Values are such that all of a quantity have errors of about one standard deviation: logarithms with log-normal
+    errors, twice the square roots of counts. names: of the quantities. known_sds: of their errors, 0 where unknown.
+    """
+
+    times: Array
+    quantities: Integers
+    data: Array
+    solution: Array
+    names: tuple[str, ...]
+    known_sds: Array
 
 
 class LocalNoise(NamedTuple):
@@ -67,42 +79,22 @@ def noise_by_differences(times: Array, values: Array, order: int) -> LocalNoise:
     return LocalNoise(math.sqrt(float(np.mean(residuals**2))), n * n / total)
 
 
-def excesses_of(energy: TrajectoryEnergy | JointEnergy, theta: Array, *, above: float) -> list[Excess]:
-    """Quantities whose residuals at ``theta`` (q,) are more than ``above`` times the local noise, worst first.
-
-    Residuals are of logarithms with log-normal errors, and of twice the square roots of counts, whose variance is 1 by
-    Poisson's law (Anscombe 1948).
-    """
-    parts = energy.with_parameters(theta) if isinstance(energy, JointEnergy) else [(energy, theta)]
-    found = [excess for part, own in parts for excess in excesses_of_one(part, own, above)]
-    return sorted(found, key=lambda excess: -excess.ratio)
-
-
-def excesses_of_one(energy: TrajectoryEnergy, theta: Array, above: float) -> list[Excess]:
-    """``excesses_of`` one series."""
-    layout, one = energy.layout, energy.fitted(theta[None])
-    times, quantities, data, solution = one.times, one.quantities, one.data, one.errors_about[0]
-    counts = layout.law in ("poisson", "negative_binomial")
-    if counts:
-        with np.errstate(all="ignore"):
-            data, solution = (2.0 * np.sqrt(of + ANSCOMBE) for of in (data, one.solution[0]))
-    if not np.isfinite(solution).all():
-        return []
-    at, n = places_of(layout.shape), len(layout.quantities)
-    is_known = (energy.numbers[at.free_row : at.free_row + n] < 0.0) & (not counts)
-    known_sds = np.where(is_known, energy.numbers[at.deviation : at.deviation + n], 0.0)
+def excesses_of(fits: Sequence[Fitted], *, above: float) -> list[Excess]:
+    """Quantities whose residuals are more than ``above`` times the local noise, worst first."""
     found = []
-    for d in np.unique(quantities):
-        own = quantities == d
-        if own.sum() < FEWEST_DATA:
-            continue
-        residual = math.sqrt(float(np.mean((data[own] - solution[own]) ** 2)))
-        local = local_noise(times[own], data[own])
-        sd = max(local.sd, float(known_sds[d]))
-        least = max(above, math.sqrt(float(scipy.stats.f.isf(FALSE_ALARMS, own.sum(), local.freedom))))
-        if sd > 0.0 and residual > least * sd and residual > LEAST_SHARE * float(data[own].std()):
-            found.append(Excess(layout.quantities[d], residual, sd))
-    return found
+    for fit in fits:
+        for d in np.unique(fit.quantities):
+            own = fit.quantities == d
+            if own.sum() < FEWEST_DATA or not np.isfinite(fit.solution[own]).all():
+                continue
+            data = fit.data[own]
+            residual = math.sqrt(float(np.mean((data - fit.solution[own]) ** 2)))
+            local = local_noise(fit.times[own], data)
+            sd = max(local.sd, float(fit.known_sds[d]))
+            least = max(above, math.sqrt(float(scipy.stats.f.isf(FALSE_ALARMS, own.sum(), local.freedom))))
+            if sd > 0.0 and residual > least * sd and residual > LEAST_SHARE * float(data.std()):
+                found.append(Excess(fit.names[d], residual, sd))
+    return sorted(found, key=lambda excess: -excess.ratio)
 
 
 def excess_words(found: Sequence[Excess]) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from sysid.likelihoods.local_noise import DIFFERENCE_ORDERS, FALSE_ALARMS, local_noise, noise_by_differences
+from sysid.modes.local_noise import DIFFERENCE_ORDERS, FALSE_ALARMS, local_noise, noise_by_differences
 
 
 @pytest.mark.parametrize("order", DIFFERENCE_ORDERS)
