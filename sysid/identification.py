@@ -718,7 +718,8 @@ def with_checked_steps(
     energy: Any = draft.prepared.values
     posterior = Posterior(
         energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
-        draft.coordinates.parameters, find_modes, first, places[: N_PLACES // 2 if is_proper else 0],
+        draft.coordinates.parameters, draft.coordinates.positions, find_modes, first,
+        places[: N_PLACES // 2 if is_proper else 0],
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
     if not checked.is_fine:

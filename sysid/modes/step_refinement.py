@@ -24,6 +24,7 @@ from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, 
 N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors
 BEYOND = 1e-9  # of a normal posterior: draws farther out do not matter
+N_FACTORS, LARGEST_FACTOR = 512, 100.0  # of each parameter: 0.9 % apart
 DEEP_COST = 4096  # solutions with the steps of the likelihood that searches may spend on finer ones
 MOST_NUMBERS = 500_000  # states of one solution with finer steps, for memory
 
@@ -32,13 +33,15 @@ class Posterior(NamedTuple):
     """What is known of a posterior when its steps are checked.
 
     energy: of its likelihood. evaluate_with: its own energy and gradient in positions, for a likelihood's energy.
-    parameters: of positions. find_modes: a search for modes of an energy in positions. start: a position (q,).
-    prior_draws: positions (n, q), drawn from the priors where these are proper; none where none is.
+    parameters: of positions. positions: of parameters. find_modes: a search for modes of an energy in positions.
+    start: a position (q,). prior_draws: positions (n, q), drawn from the priors where these are proper; none where none
+    is.
     """
 
     energy: SolutionEnergy
     evaluate_with: Callable[[SolutionEnergy], Evaluate]
     parameters: Callable[[Array], Array]
+    positions: Callable[[Array], Array]
     find_modes: Callable[[Evaluate], tuple[Mode, ...]]
     start: Array
     prior_draws: Array
@@ -125,7 +128,8 @@ def checked_steps(posterior: Posterior, *, may_refine: bool) -> Checked:
     for _ in range(MAX_ROUNDS):
         modes = posterior.find_modes(grids.evaluate if grids.is_judged else grids.evaluate_with(1))
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
-        if may_refine and not grids.is_judged and len(found) and grids.unresolved(found).any():
+        needs_judging = may_refine and not grids.is_judged and len(found) > 0
+        if needs_judging and (grids.unresolved(found).any() or has_fast_twins(grids, found)):
             grids = Grids(posterior, energy, is_judged=True)
             modes = posterior.find_modes(grids.evaluate)
         checked = compared(grids, modes)
@@ -139,6 +143,21 @@ def checked_steps(posterior: Posterior, *, may_refine: bool) -> Checked:
         is_judged = grids.is_judged or bool(grids.unresolved(checked.at[None])[0])
         grids = Grids(posterior, energy, is_judged=is_judged)
     return checked
+
+
+def has_fast_twins(grids: Grids, found: Array) -> bool:
+    """Whether a parameter of a mode up to 100 times larger fits as well, by steps that are too long for it.
+
+    Such places have no prior that would show them. found: positions (n, q) of modes.
+    """
+    theta, q = grids.posterior.parameters(found), found.shape[1]
+    factors = np.ones((q, N_FACTORS, q))
+    factors[np.arange(q), :, np.arange(q)] = np.geomspace(1.0, LARGEST_FACTOR, N_FACTORS)
+    points = grids.posterior.positions((theta[:, None] * factors.reshape(1, -1, q)).reshape(-1, q))
+    energies = grids.evaluate_with(1)(points)[0]
+    lowest = grids.evaluate_with(1)(found)[0].min()
+    near = points[energies - lowest <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)]
+    return len(near) > 0 and bool(grids.unresolved(near).any())
 
 
 def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
