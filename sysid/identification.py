@@ -58,7 +58,7 @@ from .modes.no_mode import no_mode_in_words, values_in_words
 from .modes.search import N_PLACES, SAME, Mode, search_modes
 from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy
-from .modes.step_refinement import SteppedPosterior, checked_steps, tell_of_steps
+from .modes.step_refinement import SteppedPosterior, checked_steps, steps_in_words
 from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .solvers.step_length import MAX_STEPS
@@ -770,12 +770,12 @@ def searched(
 ) -> tuple[Identification, list[str]]:
     """``draft`` with the modes that are found and steps that suit them, and what looks wrong with these, in words."""
     has_modes = n_searches > 0 and not any(law.spikes for law in draft.priors)
-    draft = with_checked_steps(draft, chosen, n_searches if has_modes else None, progress)
+    draft, doubts = with_checked_steps(draft, chosen, n_searches if has_modes else None, progress)
     if not has_modes:
-        return draft, []
+        return draft, doubts
     posterior = posterior_of(draft, progress)
     words = symmetries_in_words(posterior, draft.found)
-    doubts = [f"{words}. {ONE_SIDE}"] if words else []
+    doubts += [f"{words}. {ONE_SIDE}"] if words else []
     doubts += doubt_of_no_mode(draft, n_searches) + doubts_of_fit(posterior, draft.found)
     return replace(draft, symmetries=words), doubts
 
@@ -810,10 +810,10 @@ def doubt_of_no_mode(draft: Identification, n_searches: int) -> list[str]:
 
 def with_checked_steps(
     draft: Identification, chosen: Trajectory, n_searches: int | None, progress: SearchProgress
-) -> Identification:
+) -> tuple[Identification, list[str]]:
     """``draft`` with the modes that searches find (None: no search), and with steps of the solver that suit them.
 
-    Warns where steps half as long change energies that matter.
+    Also says, in words, where steps half as long change energies that matter.
     """
     places, first = places_of(draft), draft.coordinates.positions(draft.usual_start())
     contains = None if draft.constraints is None else walls_of(draft).contains
@@ -828,12 +828,13 @@ def with_checked_steps(
     energy: Any = draft.prepared.values
     posterior = SteppedPosterior(
         energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
-        draft.coordinates.parameters, find_modes, first, places[: N_PLACES // 2 if is_proper else 0],
+        draft.coordinates.parameters, draft.coordinates.positions, find_modes, first,
+        places[: N_PLACES // 2 if is_proper else 0],
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
-    if not checked.is_fine:
-        tell_of_steps(checked, draft.names, draft.coordinates.parameters(checked.at), chosen.step)
-    return replace(with_energy(draft, checked.energy), found=checked.modes)
+    at = draft.coordinates.parameters(checked.at)
+    doubts = [] if checked.is_fine else [steps_in_words(checked, draft.names, at, chosen.step)]
+    return replace(with_energy(draft, checked.energy), found=checked.modes), doubts
 
 
 def with_energy(draft: Identification, energy: Any) -> Identification:

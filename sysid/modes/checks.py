@@ -24,7 +24,8 @@ class Posterior(NamedTuple):
 
     evaluate: energy and gradient in positions. fitted: data beside the solutions of parameters (q,). parameters: from
     positions to parameters. first: where the search began (q,). usual: the same with usual parameters of the system
-    (q,). movable: which entries are parameters of the system. told: of all energies that are evaluated; may raise TimeoutError.
+    (q,). movable: which entries are parameters of the system. told: of all energies that are evaluated; may raise
+    TimeoutError.
     """
 
     evaluate: Evaluate

@@ -7,7 +7,6 @@ for which a step is too long. Otherwise such parameters would have the energy of
 have.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, 
 N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors
 BEYOND = 1e-9  # of a normal posterior: draws farther out do not matter
+N_FACTORS, LARGEST_FACTOR = 512, 100.0  # of each parameter: 0.9 % apart
 DEEP_COST = 4096  # solutions with the steps of the likelihood that searches may spend on finer ones
 MOST_NUMBERS = 500_000  # states of one solution with finer steps, for memory
 
@@ -32,14 +32,15 @@ class SteppedPosterior(NamedTuple):
     """What is known of a posterior when its steps are checked.
 
     energy: of its likelihood. evaluate_with: its own energy and gradient in positions, for a likelihood's energy.
-    parameters: of positions. find_modes: a search for modes of an energy in positions, which
-    is that of the likelihood's energy. start: a position (q,).
-    prior_draws: positions (n, q), drawn from the priors where these are proper; none where none is.
+    parameters: of positions. positions: of parameters. find_modes: a search for modes of an energy in positions, which
+    is that of the likelihood's energy. start: a position (q,). prior_draws: positions (n, q), drawn from the priors
+    where these are proper; none where none is.
     """
 
     energy: SolutionEnergy
     evaluate_with: Callable[[SolutionEnergy], Evaluate]
     parameters: Callable[[Array], Array]
+    positions: Callable[[Array], Array]
     find_modes: Callable[[Evaluate, SolutionEnergy], tuple[Mode, ...]]
     start: Array
     prior_draws: Array
@@ -131,7 +132,8 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     for _ in range(MAX_ROUNDS):
         modes = grids.modes()
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
-        if may_refine and not grids.is_judged and len(found) and grids.unresolved(found).any():
+        needs_judging = may_refine and not grids.is_judged and len(found) > 0
+        if needs_judging and (grids.unresolved(found).any() or has_fast_twins(grids, found)):
             grids = Grids(posterior, energy, is_judged=True)
             modes = grids.modes()
         checked = compared(grids, modes)
@@ -145,6 +147,21 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
         is_judged = grids.is_judged or bool(grids.unresolved(checked.at[None])[0])
         grids = Grids(posterior, energy, is_judged=is_judged)
     return checked
+
+
+def has_fast_twins(grids: Grids, found: Array) -> bool:
+    """Whether a parameter of a mode up to 100 times larger fits as well, by steps that are too long for it.
+
+    Such places have no prior that would show them. found: positions (n, q) of modes.
+    """
+    theta, q = grids.posterior.parameters(found), found.shape[1]
+    factors = np.ones((q, N_FACTORS, q))
+    factors[np.arange(q), :, np.arange(q)] = np.geomspace(1.0, LARGEST_FACTOR, N_FACTORS)
+    points = grids.posterior.positions((theta[:, None] * factors.reshape(1, -1, q)).reshape(-1, q))
+    energies = grids.evaluate_with(1)(points)[0]
+    lowest = grids.evaluate_with(1)(found)[0].min()
+    near = points[energies - lowest <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)]
+    return len(near) > 0 and bool(grids.unresolved(near).any())
 
 
 def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
@@ -184,16 +201,12 @@ def about(modes: tuple[Mode, ...], q: int) -> Array:
     return Reference(centres, roots, weights).draws(N_PROPOSED, np.random.default_rng(0))
 
 
-def tell_of_steps(checked: Checked, names: tuple[str, ...], parameters: Array, step: float | None) -> None:
-    """Warn that steps half as long change an energy that matters, at ``parameters`` (q,)."""
+def steps_in_words(checked: Checked, names: tuple[str, ...], parameters: Array, step: float | None) -> str:
+    """That steps half as long change an energy that matters, at ``parameters`` (q,), and what to do."""
     shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names[:4], parameters, strict=False))
     size = f"by {checked.nats:.2g} nats" if np.isfinite(checked.nats) else "from finite to infinite, or back,"
     what = f"step={step:g}" if step is not None else f"method={checked.energy.method!r}"
     advice = f"give step={0.5 * step:g} or shorter, or leave step out" if step is not None else "give a shorter step"
     if step is None and checked.energy.method not in IMPLICIT_ORDERS:
         advice = "take method='sdirk4', or priors that exclude such parameters"
-    warnings.warn(
-        f"identify: {what} is too coarse for this posterior: steps half as long change the energy {size} "
-        f"at {shown}: {advice}",
-        stacklevel=4,
-    )
+    return f"{what} is too coarse for this posterior: steps half as long change the energy {size} at {shown}: {advice}"

@@ -66,6 +66,12 @@ def test_a_wide_prior_finds_no_rates_that_only_long_steps_have():
     assert (coarse.evaluate(points)[0] < lowest + 30.0).any()  # the law is not empty: this grid has such rates
 
 
+def test_a_flat_prior_has_no_rates_that_only_long_steps_have_either():
+    points = np.stack([np.linspace(4.0, 100.0, 4001), np.full(4001, BEST[1]), np.full(4001, 0.08)], axis=1)
+    energy = posterior(0.2).prepared.values
+    assert (energy.evaluate(points)[0] > energy.evaluate(np.array([[*BEST, 0.08]]))[0][0] + 30.0).all()
+
+
 def test_energies_are_within_a_tenth_of_a_nat_of_the_closed_form_where_the_posterior_is():
     problem = posterior(0.05)
     rng = np.random.default_rng(1)
