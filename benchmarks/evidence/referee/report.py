@@ -31,12 +31,12 @@ def quick_claims(name: str) -> list[Claim]:
     return script(name).compare(quick_data(name))
 
 
-def verdict_of(claim: Callable[[], Claim], right: str) -> Callable[[], Outcome]:
-    """Whether a claim gets the right verdict."""
+def verdict_of(claim: Callable[[], Claim], *right: str) -> Callable[[], Outcome]:
+    """Whether a claim gets the right verdict, in the words of either tree."""
 
     def run() -> Outcome:
         found = claim().verdict
-        return Outcome(RIGHT if found == right else SILENT, found)
+        return Outcome(RIGHT if found in right else SILENT, found)
 
     return run
 
@@ -108,9 +108,9 @@ def small_report() -> Contents:
 
 def numbers_of_quick_reports() -> Outcome:
     """Whether the table of all numbers of a quick report has the number."""
-    texts = [text.rpartition("All numbers")[2] for text in (page(small_report()), markdown(small_report()))]
-    found = ["0.321 ± 0.010" in text for text in texts]
-    return Outcome(RIGHT if all(found) else SILENT, f"in HTML and Markdown: {found}")
+    counts = [text.count("0.321 ± 0.010") for text in (page(small_report()), markdown(small_report()))]
+    shown = f"in HTML and Markdown, with the figure and in the table: {counts}"
+    return Outcome(RIGHT if counts == [2, 2] else SILENT, shown)
 
 
 def pictures_come_first() -> Outcome:
@@ -177,9 +177,9 @@ CASES = (
     Case(16, "words: ours -0.33 ± 0.36", "others", "not shown", verdict_of(words(0.0, -0.33, 0.36), "not shown")),
     Case(16, "words: ours 1.9 errors above", "ours", "not shown", verdict_of(words(1.0, 1.19, 0.1), "not shown")),
     Case(16, "words: ours 2.1 errors below", "ours", "contradicted",
-         verdict_of(words(1.0, 0.79, 0.1), "contradicted")),
+         verdict_of(words(1.0, 0.79, 0.1), "contradicted", "not as claimed")),
     Case(16, "words: ours 2.1 errors above, said below", "ours", "contradicted",
-         verdict_of(words(1.0, 1.21, 0.1, "lower"), "contradicted")),
+         verdict_of(words(1.0, 1.21, 0.1, "lower"), "contradicted", "not as claimed")),
     Case(16, "a law of 2.512 missed at 2.86 ± 0.15", "others", "missed", verdict_of(
         lambda: made("law", 2.51189, 2.86, 0.15, "higher", origin="from theory"), "missed")),
     Case(16, "a law of 1 missed at 1.3 ± 0.1, more being better", "ours", "missed", verdict_of(
