@@ -48,13 +48,19 @@ from .likelihoods.trajectory_kernel import TrajectoryEnergy
 from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
-from .modes.checks import Posterior, doubts_of_fit, symmetries_in_words, with_frequencies
+from .modes.checks import (
+    Posterior,
+    doubts_of_fit,
+    no_mode_in_words,
+    symmetries_in_words,
+    values_in_words,
+    with_frequencies,
+)
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.fit_residuals import residuals_at
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
-from .modes.no_mode import no_mode_in_words, values_in_words
 from .modes.search import N_PLACES, SAME, Mode, search_modes
 from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy

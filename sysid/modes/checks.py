@@ -1,13 +1,14 @@
-"""What ``identify`` looks at once it has found modes: residuals, frequencies, symmetries, and tails."""
+"""What ``identify`` looks at once it has searched: residuals, frequencies, symmetries, tails, and a lack of modes."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, Bools
 from ..priors import Prior
-from .laplace import Contains, Evaluate, descend
+from .laplace import MIN_CURVATURE, Contains, Curvature, Evaluate, descend
 from .local_noise import DOUBTFUL_RATIO, LARGE_RATIO, Fitted, excess_words, excesses_of
 from .propriety import Centre, centre_of, improper_words, open_tails
 from .scans import Record, frequencies_of, scanned_starts
@@ -17,6 +18,8 @@ from .symmetries import new_symmetries, sentence, symmetries_of
 N_ROUNDS = 3  # of scans: one for each unknown frequency
 LEAST_GAIN = 1.0  # nats by which a round must lower the energy for another one
 MOST_SERIES = 3  # whose periodograms are taken
+SMALL_PART = 0.3  # of a direction of length 1: a parameter with less is not named
+MOST_NAMES = 4
 
 
 class Posterior(NamedTuple):
@@ -126,3 +129,48 @@ def centre_at(posterior: Posterior, found: tuple[Mode, ...]) -> Centre | None:
         dampings=FEW_DAMPINGS,
     )  # fmt: skip
     return None if curvature is None else centre_of(position, energy, curvature)
+
+
+def along(curvature: Curvature, names: Sequence[str]) -> str:
+    """The parameters along the direction of lowest curvature, by their part in it."""
+    parts = np.abs(curvature.vectors[:, 0])
+    order = [int(k) for k in np.argsort(-parts, kind="stable") if parts[k] >= SMALL_PART]
+    return ", ".join(names[k] for k in order[:MOST_NAMES]) + (", …" if len(order) > MOST_NAMES else "")
+
+
+def values_in_words(names: Sequence[str], values: Array) -> str:
+    """Parameters with their values, the first eight."""
+    shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names[:8], values, strict=False))
+    return shown + (", …" if len(names) > 8 else "")
+
+
+def no_mode_in_words(
+    evaluate: Evaluate, start: Array, names: Sequence[str], *, contains: Contains | None, n_searches: int
+) -> str:
+    """Why the search from ``start`` (q,) ends at no mode, with the energy that it reaches, and what to do.
+
+    n_searches: how many others there were.
+    """
+    others = f" and {n_searches} from other places" if n_searches else ""
+    (energy,), _ = evaluate(start[None])
+    if not math.isfinite(energy):
+        return (
+            f"no mode was found: the energy is infinite at the start, and searches from other places ({n_searches}) "
+            "ended at none. Give a System with usual parameters and a start nearer to the data's, priors, or a shorter "
+            "step"
+        )
+    if mode_from(evaluate, start, contains) is not None:
+        return "no mode was found within time_limit, though there is one near the start: give a larger time_limit"
+    _, energy, curvature = descend(evaluate, start, contains=contains, n_iterations=N_ITERATIONS, dampings=FEW_DAMPINGS)
+    found = f"no mode was found: the search from the start{others} ended at none, the first at energy {energy:.6g}"
+    if curvature is None or not np.isfinite(curvature.values).all():
+        return f"{found}, beside which it is infinite. Give a shorter step, or usual parameters nearer to the data's"
+    if curvature.values[0] < MIN_CURVATURE:
+        return (
+            f"{found}, where it does not rise along {along(curvature, names)}: data and priors leave these open there. "
+            "Give priors for them, fix one, or give usual parameters nearer to the data's"
+        )
+    return (
+        f"{found}, from which it still falls, along {along(curvature, names)} least steeply. Give usual parameters "
+        "nearer to the data's, or priors"
+    )

@@ -396,6 +396,9 @@ def test_residuals_at_a_mode_are_those_of_the_weak_path():
     np.testing.assert_allclose(checks[0].correlation, checks[1].correlation, atol=1e-3)
     problem = identify(data, LINEAR, likelihood="weak")
     run = sample(problem, samplers.sgld(1e-6), n_steps=20, n_chains=2, seed=1, init=problem.starts(2, seed=1))
-    with pytest.warns(UserWarning, match="estimates: the residuals contradict independent errors"):
+    with (
+        pytest.warns(UserWarning, match="estimates: R-hat"),  # of 20 draws
+        pytest.warns(UserWarning, match="estimates: the residuals contradict independent errors"),
+    ):
         problem.estimates(run)
     assert identify(data, LINEAR, likelihood=likelihoods.derivative(velocities="spline")).residual_check is None

@@ -53,8 +53,8 @@ class Stub(NamedTuple):
     def guesses(self):
         return Guesses(Decay(), self.thetas, np.zeros(4))
 
-    def settled(self, energy, theta):
-        return energy, theta
+    def settled(self, guesses, theta):
+        return guesses.energy, theta
 
     def run(self):
         if self.error is not None:
