@@ -189,6 +189,8 @@ def simulate(
         inputs = series.inputs
     elif series is not None and inputs is not None and is_a(inputs, Inputs):
         inputs = on_clock(inputs, f"the series {series.name!r}", series.time_unit, series.origin)
+    elif inputs is not None and is_a(inputs, Inputs):
+        inputs = on_clock(inputs, f"the system {system.name!r}", system.time_unit, None)
     if limit is None:
         limit = limit_of(source, None if start is None else initial)
     starts = np.broadcast_to(initial, (len(rows), system.dim))

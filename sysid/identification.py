@@ -612,7 +612,10 @@ class Identification(Problem):
         """In words, that steps half as long give another posterior, where they do."""
         if not isinstance(self.prepared.values, TrajectoryEnergy | JointEnergy):
             return []
-        check = self.solver_check(run)
+        try:
+            check = self.solver_check(run)
+        except ValueError as error:  # of draws that have no solution
+            return [str(error)]
         return [] if check.is_fine else [words_of(check)]
 
     def _doubts_of_residuals(self) -> list[str]:
@@ -792,7 +795,7 @@ ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 
 def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
     """What checks of the posterior need, in positions that are not scaled."""
     theta = draft.usual_start()
-    movable = np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
+    movable = movable_of(draft)
     usual = np.array(theta)
     for k in np.flatnonzero(movable):
         value = draft.system.usual[draft.system.parameters.index(draft.names[k].split("[")[0])]
@@ -804,6 +807,11 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
         draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
         None if draft.constraints is None else walls_of(draft).contains, progress.count,
     )  # fmt: skip
+
+
+def movable_of(draft: Identification) -> Bools:
+    """Which entries (q,) are parameters of the system."""
+    return np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
 
 
 def doubt_of_no_mode(draft: Identification, n_searches: int) -> list[str]:
@@ -835,7 +843,7 @@ def with_checked_steps(
     posterior = SteppedPosterior(
         energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
         draft.coordinates.parameters, draft.coordinates.positions, find_modes, first,
-        places[: N_PLACES // 2 if is_proper else 0],
+        places[: N_PLACES // 2 if is_proper else 0], places[N_PLACES // 2 :], movable_of(draft),
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
     at = draft.coordinates.parameters(checked.at)

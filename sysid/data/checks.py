@@ -9,7 +9,7 @@ from toolkit.errors import check_instance, check_row
 from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
-from .gaps import cut_text, gaps_of
+from .gaps import cut_text, gaps_of, left_out_text
 from .isolated_values import isolated_values
 from .labels import check_labels
 from .residuals import in_brief
@@ -63,6 +63,8 @@ def time_warnings(series: Series) -> list[str]:
             f"there {'is' if len(gaps) == 1 else 'are'} {cut_text(gaps)}, more than its states can be interpolated "
             "over: discover, weak and derivative follow the parts before and after by themselves"
         )
+        left_out = left_out_text(series, gaps)
+        found += [left_out] if left_out else []
     steps = np.diff(times)
     longest = int(steps.argmax())
     beside = float(np.delete(steps, longest)[max(longest - 1, 0) : longest + 1].min(initial=steps[longest]))

@@ -100,6 +100,16 @@ def part_of(series: Series, rows: slice) -> Series:
     return replace(series, times=series.times[rows], values=series.values[rows], velocities=velocities)
 
 
+def left_out_text(series: Series, gaps: Sequence[Gap]) -> str:
+    """Which rows are in no part, in words; "" where all are, or where no part is long enough."""
+    rows = rows_of_parts(series, gaps)
+    n = len(series) - sum(part.stop - part.start for part in rows)
+    inside = sum(gap.next_row - gap.last_row - 1 for gap in gaps)  # without a value
+    if not rows or n <= inside:
+        return ""
+    return f"{n - inside} rows between gaps are too few, or have no value of some state, and are left out"
+
+
 def cut_text(gaps: Sequence[Gap]) -> str:
     """Where a series is cut, in words."""
     longest = max(gaps, key=lambda gap: gap.n_steps)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, Bools
+from ..data.gaps import parts_of
 from ..data.residuals import FALSE_ALARMS, ResidualPart, memory_test
 from ..data.series import Series
 from ..likelihoods.smoothing import smooth
@@ -86,12 +87,12 @@ def contradicted(parts: Sequence[ResidualPart], residuals: Sequence[Array]) -> B
 def smooth_departures(parts: Sequence[ResidualPart], data: Sequence[Series], noise: Array) -> list[Array]:
     """Smoothed data less the equations' path (n, dim), in units of noise, at the rows of each part."""
     departures, left = [], iter(parts)
-    for series in data:
-        path = smooth(series, series.times)[0]
+    for piece in (piece for series in data for piece in parts_of(series)):
+        path = smooth(piece, piece.times)[0]
         last = -np.inf
-        while last < series.times[-1]:
+        while last < piece.times[-1]:
             part = next(left)
-            there = np.stack([np.interp(part.times, series.times, column) for column in path.T], axis=1)
+            there = np.stack([np.interp(part.times, piece.times, column) for column in path.T], axis=1)
             departures.append((there - part.values) / noise + part.scores)
             last = part.times[-1]
     return departures

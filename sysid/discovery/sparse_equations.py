@@ -13,7 +13,7 @@ from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
 from ..arrays import Array
-from ..data.gaps import cut_text, gaps_of, part_of, rows_of_parts
+from ..data.gaps import cut_text, gaps_of, left_out_text, part_of, rows_of_parts
 from ..data.labels import check_labels
 from ..data.measured_input import is_of_pandas
 from ..data.residuals import ResidualCheck, ResidualPart, residual_check
@@ -88,7 +88,10 @@ class Discovery:
             told = self.residual_check.memory_in_words()
             return [f"Given independent errors and this library, which the residuals contradict: {told}."]
         if self.power.probability < LITTLE_POWER:
-            return [f"Given this library (power of the test of residuals {self.power.probability:.0%}, see below):"]
+            return [
+                f"Given this library (power of the test of residuals {self.power.probability:.0%}, see below; "
+                "forecast_check() tests it by held-out data):"
+            ]
         return []
 
     @cached_property
@@ -233,7 +236,13 @@ class Discovery:
         return check_times(times if clock is None else times_of_dates(clock, self.data[0]))
 
     def forecast_check(
-        self, fraction: float = 0.2, *, n_draws: int | None = 200, seed: int = 0, progress: bool | None = None
+        self,
+        fraction: float = 0.2,
+        *,
+        n_draws: int | None = 200,
+        seed: int = 0,
+        progress: bool | None = None,
+        time_limit: float = TIME_LIMIT,
     ) -> ForecastCheck:
         """Find the equations anew without the end of the data, and compare their forecast with it.
 
@@ -250,6 +259,8 @@ class Discovery:
             Seed of the forecast; the equations are found with the seed of ``discover``.
         progress
             Whether ``discover`` shows a bar on stderr; None: only on a terminal.
+        time_limit
+            Seconds > 0 of its search, as of ``discover``.
 
         Returns
         -------
@@ -274,7 +285,7 @@ class Discovery:
         def refit(data: list[Series]) -> Discovery:
             return discover(
                 data, self.library, likelihood=likelihood, level=self.level, inclusion=settings.inclusion,
-                sweeps=settings.sweeps, seed=settings.seed, progress=progress,
+                sweeps=settings.sweeps, seed=settings.seed, progress=progress, time_limit=time_limit,
             )  # fmt: skip
 
         return forecast_check(self.data, fraction, self.level, refit, n_draws=n_draws, seed=seed)
@@ -354,7 +365,8 @@ class Discovery:
         ]
         gaps = [gap for series in self.data for gap in gaps_of(series)]
         if gaps:
-            lines.append(f"Cut at {cut_text(gaps)}: each part is followed by itself.")
+            left_out = [text for series in self.data if (text := left_out_text(series, gaps_of(series)))]
+            lines.append(f"Cut at {cut_text(gaps)}: {'; '.join(['each part is followed by itself', *left_out])}.")
         if self.noise is not None:
             units = [f" {unit}" if unit else "" for unit in self.data[0].units]
             sds = ", ".join(f"{s} {sd:.3g}{unit}" for s, sd, unit in zip(states, self.noise, units, strict=True))

@@ -314,13 +314,18 @@ class JointSearch:
         return Guesses(joint, [self._candidates(rows, list(thetas))[0] for thetas in chosen], floor)
 
     def settled(self, guesses: Guesses, theta: Array) -> tuple[JointEnergy, Array]:
-        """The energy with steps that suit θ, where these are explicit and none is given, and θ at its minimum."""
-        if self.settings.step is not None or self.settings.method in IMPLICIT_ORDERS:
+        """The energy with steps that suit θ, where none is given, and θ at its minimum."""
+        if self.settings.step is not None:
             return guesses.energy, theta
 
         def minimise(energy: JointEnergy, theta: Array, n_iterations: int) -> tuple[Array, float]:
             return minimised(energy, theta, guesses.floor, n_iterations=n_iterations, progress=self.progress)
 
+        if self.settings.method in IMPLICIT_ORDERS:  # on grids for θ
+            each = [part.parameters(theta[None])[0] for part in guesses.energy.parts]
+            energies = [search.energy_for(own) for search, own in zip(self.searches, each, strict=True)]
+            joint, _, _ = self._joined(energies, each)
+            return joint, minimise(joint, theta, N_ITERATIONS)[0]
         return settled_with_short_steps(guesses.energy, theta, minimise)
 
     def _searches(self) -> list[StartSearch]:

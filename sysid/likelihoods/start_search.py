@@ -396,6 +396,10 @@ class StartSearch:
             return guesses.energy, theta
         return settled_with_short_steps(guesses.energy, theta, self._minimised)
 
+    def energy_for(self, theta: Array) -> TrajectoryEnergy:
+        """The energy asked for, whose steps of fixed length do not depend on θ."""
+        return self._energy_of_segments(self.settings.segments, self.settings.gap)[0]
+
     def _usual_thetas(self) -> list[Array]:
         """θ (q,) of the usual parameters: from the system's start, and for one segment from the data where measured.
 

@@ -79,6 +79,11 @@ class StiffStartSearch(StartSearch):
         theta = self._fit(theta)
         return self._settled(self._energy_at(theta), theta)
 
+    def energy_for(self, theta: Array) -> TrajectoryEnergy:
+        """The energy of all data on a fine grid for θ."""
+        self.n_rows = len(self.times)
+        return self._energy_at(theta, self._halos(self._energy_at(theta), theta), MAX_FINENESS)
+
     def _converged_step(self) -> float:
         """Nothing is chosen before the search: grids belong to parameters."""
         return np.inf

@@ -224,9 +224,15 @@ def fit_from(objective: Objective, theta: Array) -> Fit | None:
         places.append(least_squares_from(objective, theta))
         places.append(with_own_scales(objective, places[-1]))
     best = min(places, key=objective.value)
-    position, _, _ = descend(objective.evaluate, objective.point(best), n_iterations=N_ITERATIONS)
-    found = min(best, objective.parameters(position), key=objective.value)
-    return Fit(objective.energy, found, objective.value(found))
+    value = objective.value(best)
+    try:
+        position, _, _ = descend(objective.evaluate, objective.point(best), n_iterations=N_ITERATIONS)
+        found = objective.parameters(position)
+        if objective.value(found) < value:
+            best, value = found, objective.value(found)
+    except (TimeoutError, ZeroDivisionError, np.linalg.LinAlgError):  # least squares are a result of their own
+        pass
+    return Fit(objective.energy, best, value)
 
 
 def fit_of_guesses(guesses: Guesses, laws_of: LawsOf, count: Count) -> Fit | None:
@@ -235,13 +241,15 @@ def fit_of_guesses(guesses: Guesses, laws_of: LawsOf, count: Count) -> Fit | Non
         return None
     objective = Objective(guesses.energy, laws_of(guesses.energy.names), guesses.floor, count)
     fits: list[Fit] = []
-    try:
-        for theta in guesses.thetas:
+    for theta in guesses.thetas:
+        try:
             fit = fit_from(objective, theta)
-            if fit is not None:
-                fits.append(fit)
-    except (TimeoutError, ZeroDivisionError, np.linalg.LinAlgError):
-        pass
+        except TimeoutError:
+            break
+        except (ZeroDivisionError, np.linalg.LinAlgError):  # another guess may do
+            continue
+        if fit is not None:
+            fits.append(fit)
     return min(fits, key=lambda fit: fit.value, default=None)
 
 
@@ -252,16 +260,20 @@ def lowest_start(search: Search, laws_of: LawsOf, count: Count) -> tuple[Any, Ar
     the search fails or its time is up, the fit from the guess is the result. Raises what the search raises where there
     is none.
     """
-    guesses = search.guesses()
+    try:
+        guesses = search.guesses()
+    except (ValueError, ZeroDivisionError):  # no solution at the usual parameters
+        return search.run()
     guess = fit_of_guesses(guesses, laws_of, count)
     try:
         energy, theta = search.run()
     except (ValueError, TimeoutError) as error:
         if guess is None:
             raise
-        if isinstance(error, TimeoutError):
-            warnings.warn(f"identify: {error}. Until then the fit from the usual parameters is taken", stacklevel=2)
-        return search.settled(guesses, guess.theta)
+        if not isinstance(error, TimeoutError):
+            return search.settled(guesses, guess.theta)
+        warnings.warn(f"identify: {error}. The result is the fit from the usual parameters", stacklevel=5)
+        return guesses.energy, guess.theta  # nothing more is evaluated once the time is up
     if guess is None:
         return energy, theta
     found = Objective(energy, laws_of(energy.names), guesses.floor).value(theta)

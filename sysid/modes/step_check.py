@@ -78,6 +78,8 @@ def factor_where_same(energy: SolutionEnergy, theta: Array) -> int:
 
     Raises ValueError that names the solver to take where no such factor is found.
     """
+    if 2 * energy.n_steps > MAX_STEPS:
+        return 1  # nothing finer is solved, which ``step_refinement`` says
     now, change, n_steps, factor = energy_at(energy, theta), np.inf, energy.n_steps, 1
     for factor in step_factors(energy):
         half = energy_at(energy.with_steps(2 * factor), theta)

@@ -17,7 +17,7 @@ from ..arrays import Array, Bools, Integers
 from ..solvers.implicit import IMPLICIT_ORDERS
 from .bridge import Reference
 from .laplace import Evaluate, in_batches
-from .search import Mode
+from .search import Mode, is_another, mode_from, weighed
 from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, step_factors
 
 N_PROPOSED = 128  # draws about the modes
@@ -34,7 +34,8 @@ class SteppedPosterior(NamedTuple):
     energy: of its likelihood. evaluate_with: its own energy and gradient in positions, for a likelihood's energy.
     parameters: of positions. positions: of parameters. find_modes: a search for modes of an energy in positions, which
     is that of the likelihood's energy. start: a position (q,). prior_draws: positions (n, q), drawn from the priors
-    where these are proper; none where none is.
+    where these are proper; none where none is. places: positions (n, q) about the start, which are compared where there
+    are neither modes nor draws of priors. movable: which entries (q,) are parameters of the system.
     """
 
     energy: SolutionEnergy
@@ -44,13 +45,15 @@ class SteppedPosterior(NamedTuple):
     find_modes: Callable[[Evaluate, SolutionEnergy], tuple[Mode, ...]]
     start: Array
     prior_draws: Array
+    places: Array
+    movable: Bools
 
 
 class Checked(NamedTuple):
     """The likelihood's energy with steps that were checked, and the posterior's modes.
 
     change: the largest change of an energy by steps half as long, in nats, over the depth of its place where that is
-    above 1. nats: that change itself. at: its position (q,).
+    above 1. nats: that change itself. at: its position (q,). is_compared: whether memory allows steps half as long.
     """
 
     energy: SolutionEnergy
@@ -58,11 +61,12 @@ class Checked(NamedTuple):
     change: float
     nats: float
     at: Array
+    is_compared: bool
 
     @property
     def is_fine(self) -> bool:
         """Whether steps half as long give the same posterior, but for what 1,000 draws do not show."""
-        return self.change <= WARNED_ENERGY
+        return self.is_compared and self.change <= WARNED_ENERGY
 
 
 class Grids:
@@ -74,7 +78,7 @@ class Grids:
     def __init__(self, posterior: SteppedPosterior, energy: SolutionEnergy, *, is_judged: bool) -> None:
         self.posterior, self.energy, self.is_judged = posterior, energy, is_judged
         self.at = posterior.parameters(posterior.start)
-        self.factors = [f for f in step_factors(energy) if f == 1 or f * energy.n_states <= MOST_NUMBERS]
+        self.factors = [f for f in step_factors(energy) if f == 1 or f * energy.n_states <= MOST_NUMBERS] or [1]
         self._evaluations: dict[int, Evaluate] = {}
         self._spent = 0
 
@@ -89,25 +93,36 @@ class Grids:
             self._evaluations[factor] = in_batches(self.posterior.evaluate_with(self.likelihood(factor)))
         return self._evaluations[factor]
 
-    def modes(self) -> tuple[Mode, ...]:
-        """The modes of the posterior's energy."""
+    def modes(self, former: tuple[Mode, ...]) -> tuple[Mode, ...]:
+        """The modes of the posterior's energy; where a search finds none, as its time is up, ``former`` ones, moved."""
         evaluate = self.evaluate if self.is_judged else self.evaluate_with(1)
-        return self.posterior.find_modes(evaluate, self.likelihood(1))
+        found = self.posterior.find_modes(evaluate, self.likelihood(1))
+        if found or not former:
+            return found
+        moved = [mode_from(evaluate, mode.position, None) for mode in former]
+        kept: list[Mode] = []
+        for mode in moved:
+            if mode is not None and all(is_another(mode, known) for known in kept):
+                kept.append(mode)
+        return weighed(kept)
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, q), with finer steps where the energy is infinite with longer ones."""
         energies, slopes, _ = self.resolved(points)
         return energies, slopes
 
-    def resolved(self, points: Array) -> tuple[Array, Array, Integers]:
-        """Energy (n,), gradient (n, q), and the factor (n,) of the steps with which they are finite."""
+    def resolved(self, points: Array, *, is_limited: bool = True) -> tuple[Array, Array, Integers]:
+        """Energy (n,), gradient (n, q), and the factor (n,) of the steps with which they are finite.
+
+        is_limited: whether all points together may cost no more than DEEP_COST.
+        """
         energies, slopes = (np.array(of) for of in self.evaluate_with(1)(points))
         factors = np.ones(len(points), np.int64)
         for factor in self.factors[1:] if self.is_judged else []:
             missing = np.flatnonzero(~np.isfinite(energies))
-            if not missing.size or self._spent + missing.size * factor > DEEP_COST:
+            if not missing.size or (is_limited and self._spent + missing.size * factor > DEEP_COST):
                 break
-            self._spent += missing.size * factor
+            self._spent += missing.size * factor * is_limited
             energies[missing], slopes[missing] = self.evaluate_with(factor)(points[missing])
             factors[missing] = factor
         return energies, slopes, np.where(np.isfinite(energies), factors, 1)
@@ -129,15 +144,17 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
         # Where a solution leaves the limits the energy is infinite without being judged.
         has_energy = np.isfinite(grids.evaluate_with(1)(draws)[0])
         grids = Grids(posterior, energy, is_judged=bool((has_energy & grids.unresolved(draws)).any()))
+    modes: tuple[Mode, ...] = ()
     for _ in range(MAX_ROUNDS):
-        modes = grids.modes()
+        modes = grids.modes(modes)
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
         needs_judging = may_refine and not grids.is_judged and len(found) > 0
         if needs_judging and (grids.unresolved(found).any() or has_fast_twins(grids, found)):
             grids = Grids(posterior, energy, is_judged=True)
-            modes = grids.modes()
+            modes = grids.modes(modes)
         checked = compared(grids, modes)
-        factor = max([int(grids.resolved(np.array([mode.position]))[2][0]) for mode in modes], default=1)
+        positions = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
+        factor = int(grids.resolved(positions, is_limited=False)[2].max()) if len(positions) else 1
         if not may_refine or (checked.change <= SAME_ENERGY and factor == 1):
             return checked
         factor = max(factor, 2)
@@ -155,8 +172,9 @@ def has_fast_twins(grids: Grids, found: Array) -> bool:
     Such places have no prior that would show them. found: positions (n, q) of modes.
     """
     theta, q = grids.posterior.parameters(found), found.shape[1]
-    factors = np.ones((q, N_FACTORS, q))
-    factors[np.arange(q), :, np.arange(q)] = np.geomspace(1.0, LARGEST_FACTOR, N_FACTORS)
+    moved = np.flatnonzero(grids.posterior.movable)
+    factors = np.ones((moved.size, N_FACTORS, q))
+    factors[np.arange(moved.size), :, moved] = np.geomspace(1.0, LARGEST_FACTOR, N_FACTORS)
     points = grids.posterior.positions((theta[:, None] * factors.reshape(1, -1, q)).reshape(-1, q))
     energies = grids.evaluate_with(1)(points)[0]
     lowest = grids.evaluate_with(1)(found)[0].min()
@@ -174,21 +192,27 @@ def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
     posterior = grids.posterior
     q = posterior.start.size
     found = np.array([mode.position for mode in modes]).reshape(-1, q)
-    points = np.concatenate([posterior.start[None], found, about(modes, q), posterior.prior_draws[:N_OF_PRIORS]])
+    others = np.concatenate([about(modes, q), posterior.prior_draws[:N_OF_PRIORS]])
+    points = np.concatenate([posterior.start[None], found, others if len(others) else posterior.places[:N_PROPOSED]])
     long = grids.evaluate_with(1)(points)[0]
     short = np.array(grids.evaluate_with(2)(points)[0]) if len(grids.factors) > 1 else long
     if grids.is_judged:
-        nowhere = ~np.isfinite(short)
-        short[nowhere] = grids.evaluate(points[nowhere])[0] if nowhere.any() else short[nowhere]
+        nowhere = np.flatnonzero(~np.isfinite(short))
+        for rows, is_limited in ((nowhere[nowhere <= len(found)], False), (nowhere[nowhere > len(found)], True)):
+            if rows.size:
+                short[rows] = grids.resolved(points[rows], is_limited=is_limited)[0]
     lower = np.fmin(np.where(np.isnan(long), np.inf, long), np.where(np.isnan(short), np.inf, short))
-    matters = lower - np.min(short[: 1 + len(found)]) <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)
+    with np.errstate(invalid="ignore"):  # where no energy is finite
+        matters = lower - lower[: 1 + len(found)].min() <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)
     matters[: 1 + len(found)] = np.isfinite(lower[: 1 + len(found)])
     depth = np.maximum(lower - lower.min(initial=np.inf), 0.0) - 0.5 * q
     with np.errstate(invalid="ignore"):
         nats = np.abs(long - short)
         change = np.where(matters, np.where(np.isnan(nats), np.inf, nats) / np.maximum(depth, 1.0), 0.0)
     worst = int(np.argmax(change))
-    return Checked(grids.likelihood(1), modes, float(change[worst]), float(nats[worst]), points[worst])
+    return Checked(
+        grids.likelihood(1), modes, float(change[worst]), float(nats[worst]), points[worst], len(grids.factors) > 1
+    )
 
 
 def about(modes: tuple[Mode, ...], q: int) -> Array:
@@ -203,6 +227,11 @@ def about(modes: tuple[Mode, ...], q: int) -> Array:
 
 def steps_in_words(checked: Checked, names: tuple[str, ...], parameters: Array, step: float | None) -> str:
     """That steps half as long change an energy that matters, at ``parameters`` (q,), and what to do."""
+    if not checked.is_compared:
+        return (
+            f"the steps of method={checked.energy.method!r} are not checked, as solutions with steps half as long have "
+            f"more than {MOST_NUMBERS} numbers in memory: compare with another step, or with fewer data"
+        )
     shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names[:4], parameters, strict=False))
     size = f"by {checked.nats:.2g} nats" if np.isfinite(checked.nats) else "from finite to infinite, or back,"
     what = f"step={step:g}" if step is not None else f"method={checked.energy.method!r}"

@@ -65,7 +65,7 @@ def symmetries_of(
     Returns
     -------
     tuple of Symmetry
-        The changes that were found, flips first. A change that two others make together is left out.
+        The changes that were found, simple ones first. A change that two others make together is left out.
     """
     q = mode.position.size
     points = mode.position + SPREAD * np.random.default_rng(0).standard_normal((N_CONFIRMATIONS + 1, q)) @ mode.root.T
@@ -102,21 +102,27 @@ def is_same(energies: Array, own: Array) -> Bools:
 
 
 def candidate_symmetries(log: Bools) -> Iterator[Symmetry]:
-    """Flips of one and of two parameters, then one swap and two swaps of two parameters."""
+    """Flips of one parameter, swaps of two, flips of two, then two swaps at once."""
     q = len(log)
     order, sign = np.arange(q), np.ones(q)
     signed = np.flatnonzero(~log)
-    for flipped in [*itertools.combinations(signed, 1), *itertools.combinations(signed, 2)]:
+    pairs = [pair for pair in itertools.combinations(range(q), 2) if log[pair[0]] == log[pair[1]]]
+
+    def flip(flipped: tuple[int, ...]) -> Symmetry:
         change = np.array(sign)
         change[list(flipped)] = -1.0
-        yield Symmetry(order, change)
-    pairs = [pair for pair in itertools.combinations(range(q), 2) if log[pair[0]] == log[pair[1]]]
-    doubles = [two for two in itertools.combinations(pairs, 2) if not set(two[0]) & set(two[1])]
-    for swapped in [*((pair,) for pair in pairs), *doubles]:
-        change_order = np.array(order)
+        return Symmetry(order, change)
+
+    def swap(swapped: tuple[tuple[int, int], ...]) -> Symmetry:
+        change = np.array(order)
         for j, k in swapped:
-            change_order[[j, k]] = k, j
-        yield Symmetry(change_order, sign)
+            change[[j, k]] = k, j
+        return Symmetry(change, sign)
+
+    yield from map(flip, itertools.combinations(signed, 1))
+    yield from (swap((pair,)) for pair in pairs)
+    yield from map(flip, itertools.combinations(signed, 2))
+    yield from (swap(two) for two in itertools.combinations(pairs, 2) if not set(two[0]) & set(two[1]))
 
 
 def is_made_of(one: Symmetry, known: list[Symmetry]) -> bool:

@@ -167,7 +167,7 @@ def dates_of(name: str, times: Any, date_format: str = "") -> Any:
     if not (is_words_or_objects or is_sequence(times) or (date_format and isinstance(times, np.ndarray))):
         return None
     entries = list(times)
-    if date_format and entries and all(is_a(one, int | float | np.number) and one == int(one) for one in entries):
+    if date_format and entries and all(is_whole(one) for one in entries):
         entries = [str(int(one)) for one in entries]
     if not entries:
         return None
@@ -177,6 +177,11 @@ def dates_of(name: str, times: Any, date_format: str = "") -> Any:
     if not is_a(entries[0], kinds):
         return None
     return dates_of_entries(name, entries, date_format)
+
+
+def is_whole(number: Any) -> bool:
+    """Whether it is a whole number, of Python or NumPy."""
+    return is_a(number, int | float | np.number) and bool(np.isfinite(number)) and number == int(number)
 
 
 def of_pandas(times: Any, date_format: str) -> Any:

@@ -204,11 +204,18 @@ def clocks_of(given: Mapping[str, Any], time_unit: str, origin: Any) -> tuple[st
         dates[label] = dates_of(f"{label}[0]", table[0])
     dated = [label for label, clock in dates.items() if clock is not None and clock.dtype.kind == "M"]
     if not dated:
+        durations = [label for label, clock in dates.items() if clock is not None]
+        if durations and len(durations) < len(dates):
+            other = next(label for label in dates if label not in durations)
+            raise ValueError(
+                f"times of inputs must all be durations or all be numbers, got durations in {durations[0]}, none in "
+                f"{other}"
+            )
         found = {
             label: None if clock is None else since(f"{label}[0]", clock, time_unit).numbers
             for label, clock in dates.items()
         }
-        return time_unit, origin, found
+        return (time_unit or "s") if durations else time_unit, origin, found
     if len(dated) < len(dates):
         other = next(label for label in dates if label not in dated)
         raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sysid import Inputs, Series, data, discover, likelihoods
+from sysid import Inputs, Series, data, discover, likelihoods, simulate, systems
 from sysid.systems.dates import format_of_numbers
 
 DAYS = pd.date_range("2021-01-30", periods=3, freq="D")
@@ -184,3 +184,31 @@ def test_forecasts_take_dates_as_the_data_do():
             data.from_arrays(np.arange(40.0), series.values, ("x",)), degree=1,
             likelihood=likelihoods.derivative(velocities="finite_difference"),
         ).forecast(days)  # fmt: skip
+
+
+def test_durations_of_inputs_have_a_unit_and_are_not_mixed_with_numbers():
+    minutes = np.array([0, 60], "m8[m]")
+    inputs = Inputs({"u": (minutes, [1.0, 2.0])})
+    assert inputs.time_unit == "s"
+    with pytest.raises(ValueError, match="time_unit"):
+        Series([0.0, 1.0], np.ones((2, 1)), ("x",), time_unit="h", inputs=inputs)
+    in_hours = Inputs({"u": (minutes, [1.0, 2.0])}, time_unit="h")
+    np.testing.assert_array_equal(in_hours.values["u"].times, [0.0, 1.0])
+    with pytest.raises(ValueError, match="must all be durations or all be numbers"):
+        Inputs({"u": (minutes, [1.0, 2.0])}, doses={"x": ([1.0], [5.0])})
+
+
+def test_a_system_alone_has_no_date_for_dated_inputs():
+    system = systems.own(
+        lambda t, x, p, u: (p[0] * u[0],), states=("x",), parameters=("k",), usual=[1.0], start=[0.0], inputs=("u",),
+        time_unit="day",
+    )  # fmt: skip
+    dated = Inputs({"u": (list(DAYS), [1.0, 1.0, 1.0])})
+    with pytest.raises(ValueError, match="inputs must have times as the system 'model' has them, numbers, got dates"):
+        simulate(np.ones((3, 1)), [0.0, 1.0], problem=system, inputs=dated)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_that_are_no_dates_are_named(number):
+    with pytest.raises(ValueError, match="times"):
+        data.from_arrays([20210130.0, number], X[:2], "x", time_unit="day", date_format="%Y%m%d")

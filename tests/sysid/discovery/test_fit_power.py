@@ -133,3 +133,18 @@ def test_a_forecast_tells_what_a_wrong_library_foretells():
         one = discover(given, libraries.polynomial(("x", "y"), 1), progress=False, sweeps=100)
         check = one.forecast_check(0.3, progress=False)
     assert (check.coverage < 0.6).all()
+
+
+def test_a_lone_row_after_a_gap_is_left_out_and_said():
+    """The fit has no path there, so that the power is that of the rest."""
+    times = np.append(np.arange(0.0, 20.0, 0.1), 60.0)
+    values = np.stack([np.sin(times), np.cos(times)], axis=1) + 0.05 * np.random.default_rng(0).normal(size=(201, 2))
+    series = Series(times, values, ("x", "y"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = discover(series, degree=1)
+    assert any("1 rows between gaps are too few" in str(warning.message) for warning in caught)
+    assert "1 rows between gaps are too few" in str(found)
+    assert len(found.sparse.support) == 2
+    whole = discover(Series(times[:-1], values[:-1], ("x", "y")), degree=1)
+    assert found.power == whole.power

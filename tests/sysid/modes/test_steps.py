@@ -1,6 +1,7 @@
 """Steps of trajectory likelihoods: posteriors are held to closed forms, from guesses far from the truth."""
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from scipy.stats import genpareto
 import toolkit
 from sysid import Series, data, identify, priors, systems
 from sysid.likelihoods import trajectory
+from sysid.modes.search import Mode
 from sysid.modes.solver_check import generalised_pareto_shape, pareto_shape
 from sysid.modes.step_check import factor_where_same
-from sysid.solvers.step_length import SMALLEST_JUDGED, Steps, too_long
+from sysid.modes.step_refinement import Grids, SteppedPosterior, checked_steps, steps_in_words
+from sysid.solvers.step_length import MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 
 TIMES = np.arange(0.0, 13.0)
 TRUTH = np.array([1.7, 6.0])
@@ -191,3 +194,45 @@ def test_weights_that_are_equal_have_no_tail():
     assert np.isnan(pareto_shape(np.zeros(4)))
     heavy = pareto_shape(np.random.default_rng(0).standard_exponential(1000))  # exp of it: a Pareto law of shape 1
     assert 0.7 < heavy < 1.3
+
+
+class Long(NamedTuple):
+    """An energy whose solutions have so many steps that nothing finer is solved."""
+
+    n_steps: int = MAX_STEPS // 2 + 1
+    n_states: int = MAX_STEPS
+    method: str = "rk4"
+
+    def evaluate(self, theta):
+        return np.zeros(len(theta)), np.zeros_like(theta)
+
+    def judged_at(self, theta):
+        return self
+
+
+def test_steps_too_many_for_finer_ones_are_kept_and_said_not_to_be_checked():
+    energy, theta = Long(), np.array([2.0])
+    assert factor_where_same(energy, theta) == 1
+    plain = SteppedPosterior(
+        energy, lambda energy: energy.evaluate, lambda theta: theta, lambda theta: theta, lambda evaluate, energy: (),
+        theta, np.zeros((0, 1)), theta[None] + np.arange(3.0)[:, None], np.array([True]),
+    )  # fmt: skip
+    checked = checked_steps(plain, may_refine=True)
+    assert not checked.is_fine
+    assert "are not checked" in steps_in_words(checked, ("k",), theta, None)
+
+
+def test_modes_of_a_search_whose_time_was_up_are_those_of_the_steps_before():
+    def evaluate(points):
+        return 0.5 * (points**2).sum(axis=1), points
+
+    found = iter([(Mode(np.array([0.1]), 0.005, np.eye(1), 1.0),), ()])
+    posterior = SteppedPosterior(
+        Long(n_steps=4, n_states=4), lambda energy: evaluate, lambda theta: theta, lambda theta: theta,
+        lambda evaluate, energy: next(found), np.zeros(1), np.zeros((0, 1)), np.zeros((1, 1)), np.array([True]),
+    )  # fmt: skip
+    grids = Grids(posterior, posterior.energy, is_judged=False)
+    first = grids.modes(())
+    assert len(first) == 1
+    (kept,) = grids.modes(first)
+    assert abs(kept.position[0]) < 1e-6

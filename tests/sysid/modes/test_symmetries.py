@@ -1,9 +1,11 @@
 """Symmetries of energies that are known in closed form."""
 
+import itertools
+
 import numpy as np
 
 from sysid.modes.search import mode_from
-from sysid.modes.symmetries import new_symmetries, sentence, symmetries_of
+from sysid.modes.symmetries import candidate_symmetries, new_symmetries, sentence, symmetries_of
 
 NAMES = ("k1", "k2", "a1", "a2", "c")
 TIMES = np.linspace(0.0, 5.0, 40)
@@ -97,3 +99,12 @@ def test_the_sentence_names_what_changes():
     mode = mode_from(evaluate, TRUTH, None)
     words = sentence(symmetries_of(evaluate, mode, NONE_LOG), NAMES)
     assert words.startswith("the energy is unchanged by c → −c; by k1 ↔ k2, a1 ↔ a2: modes come in groups")
+
+
+def test_candidates_of_many_parameters_come_one_by_one_swaps_among_the_first():
+    """Two swaps at once of 100 parameters are 12 million, and flips of two of 40 signed ones 780."""
+    log = np.ones(100, np.bool_)
+    assert len(list(itertools.islice(candidate_symmetries(log), 5_000))) == 5_000
+    signed = list(itertools.islice(candidate_symmetries(np.zeros(40, np.bool_)), 100))
+    assert sum((one.sign < 0.0).any() for one in signed) == 40
+    assert sum((one.order != np.arange(40)).any() for one in signed) == 60
