@@ -7,7 +7,7 @@ rates with one of their initial states. Each is tried at points near a mode.
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def candidate_symmetries(log: Bools) -> Iterator[Symmetry]:
     signed = np.flatnonzero(~log)
     pairs = [pair for pair in itertools.combinations(range(q), 2) if log[pair[0]] == log[pair[1]]]
 
-    def flip(flipped: tuple[int, ...]) -> Symmetry:
+    def flip(flipped: tuple[Any, ...]) -> Symmetry:
         change = np.array(sign)
         change[list(flipped)] = -1.0
         return Symmetry(order, change)
