@@ -14,13 +14,13 @@ from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check
 from ..arrays import Array, Integers
 from ..shapes import Shape
 from ..truth.cells import cell_integrals
-from ..truth.left_out import LEFT_OUT, lattice_minima, share_left_out
 from ..truth.own_targets import basins_of
 from ..truth.quantiles import nearest_index, one_hot
 from ..truth.region_modes import region_places
 from ..truth.rejection import accepted
 from ..truth.window import WindowTruth, line_truth, plane_truth
 from .convex import Convex
+from .left_out import LEFT_OUT, lattice_minima, share_left_out
 from .sampled_truth import SampledTruth
 
 CIRCLE_VERTICES = 8192  # of a circle; the polygon's area is smaller by a share of 1e-7

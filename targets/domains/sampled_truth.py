@@ -13,9 +13,9 @@ from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..arrays import Array
 from ..shapes.planar import Shape
-from ..truth.left_out import LEFT_OUT, STARTS, descended, share_left_out
 from ..truth.quantiles import check_probabilities, checked_edges, nearest_index, one_hot
 from .convex import Convex
+from .left_out import LEFT_OUT, STARTS, descended, share_left_out
 
 MAX_NUMBERS = 1 << 23  # coordinates of the target's draws, all together
 MAX_TRIALS = 400_000  # draws of the target
@@ -77,7 +77,7 @@ class SampledTruth:
         """The target's modes inside; of a target with one mode, which is outside, the draw of lowest energy.
 
         Raises UnavailableError where the target has several modes, none of them inside; and where descents from draws
-        end in a minimum that these leave out, with more than 5 % of the draws (``truth.left_out``).
+        end in a minimum that these leave out, with more than 5 % of the draws (``left_out``).
         """
         drawn, truth = self._sample[0], self.target.truth
         assert truth is not None  # or there were no draws

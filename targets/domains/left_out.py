@@ -8,10 +8,10 @@ import numpy as np
 from toolkit.problem import Target
 
 from ..arrays import Array, Bools
-from .descent import PlaneRegion
-from .own_targets import peaks_of, valleys_of
-from .quantiles import nearest_index
-from .region_modes import density_inside, narrowed
+from ..truth.descent import PlaneRegion
+from ..truth.own_targets import peaks_of, valleys_of
+from ..truth.quantiles import nearest_index
+from ..truth.region_modes import density_inside, narrowed
 
 # A choice: a minimum at a wall with a smaller share of the probability is counted to the nearest of the target's own
 # modes, by which it defines them. Shares are of the points nearest to a minimum, which is not its basin, so a limit
