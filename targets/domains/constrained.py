@@ -20,6 +20,7 @@ from ..truth.region_modes import region_places
 from ..truth.rejection import accepted
 from ..truth.window import WindowTruth, line_truth, plane_truth
 from .convex import Convex
+from .left_out import LEFT_OUT, lattice_minima, share_left_out
 from .sampled_truth import SampledTruth
 
 CIRCLE_VERTICES = 8192  # of a circle; the polygon's area is smaller by a share of 1e-7
@@ -112,10 +113,12 @@ class ConstrainedTruth:
 
     In the plane, normaliser and cells are integrals over the region's own polygon (``cells.cell_integrals``),
     a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). An
-    unbounded region is cut at twice the range of 10⁵ draws of the target inside it. Where centres of the target's own
-    modes are inside, a mode is all that is nearest to one of them. Where there are none, the modes are the minima of
-    the energy in the region, those at its walls included, and a mode is its basin of attraction, under a descent that
-    slides along walls (``region_modes``): what ``with_truth`` finds of a target, and with the same limits.
+    unbounded region is cut at twice the range of 10⁵ draws of the target inside it. The modes are the minima of the
+    energy in the region, those at its walls included, and a mode is its basin of attraction, under a descent that
+    slides along walls (``region_modes``): what ``with_truth`` finds of a target, and with the same limits. A target
+    that lists modes of its own without basins keeps these: a mode is all that is nearest to a centre inside. It has
+    the minima of the region in their place where no centre is inside, or where a minimum that the list leaves out
+    holds more than 5 % of the probability (``left_out``).
     """
 
     target: Target
@@ -160,16 +163,40 @@ class ConstrainedTruth:
         return self._points[[np.argmin(self.target.evaluate(self._points)[0])]]
 
     @cached_property
-    def _by_mode(self) -> WindowTruth:
-        """The truth by panels whose modes are the target's inside, or else those that are found in the region."""
-        if len(self._known_centres):
-            return self._panels
-        walls = Shape(self.region.name, self._rings) if self.target.dim == 2 else None
-        window, places, modes = region_places(self.target, *self._limits, walls)
+    def _walls(self) -> Shape | None:
+        """The region of the plane, as a polygon."""
+        return Shape(self.region.name, self._rings) if self.target.dim == 2 else None
+
+    @cached_property
+    def _keeps_known(self) -> bool:
+        """Whether the modes are the target's own inside, each with all that is nearest to it."""
+        known = self._known_centres
+        if not len(known) or getattr(self.target.truth, "basins", None) is not None:
+            return False
+        points = self._points
+        weights = np.ones(len(points))
+        if np.isfinite(self.region.volume):  # they are uniform
+            weights = np.exp(self._offset - self.target.evaluate(points)[0])
+        places = lattice_minima(self.target, *self._limits, self._walls)
+        inside = None if self._walls is None else self._walls.contains
+        if share_left_out(self.target, known, places, points, weights, inside) <= LEFT_OUT:
+            return True  # nearly always, and in less time than it takes to find the minima themselves
+        has_known = self._in_region.memberships(known).any(axis=0)
+        return bool(self._in_region.modes.weights[~has_known].max(initial=0.0) <= LEFT_OUT)
+
+    @cached_property
+    def _in_region(self) -> WindowTruth:
+        """The truth by panels whose modes are the minima that are found in the region."""
+        window, places, modes = region_places(self.target, *self._limits, self._walls, self._known_centres)
         firsts = np.unique(modes, return_index=True)[1]
         return replace(
-            self._panels, centres=places[firsts], basins=basins_of(self.target, window, places, modes, walls)
+            self._panels, centres=places[firsts], basins=basins_of(self.target, window, places, modes, self._walls)
         )
+
+    @property
+    def _by_mode(self) -> WindowTruth:
+        """The truth by panels whose modes are the target's inside, or else those that are found in the region."""
+        return self._panels if self._keeps_known else self._in_region
 
     @cached_property
     def _panels(self) -> WindowTruth:
@@ -215,7 +242,7 @@ class ConstrainedTruth:
 
     @property
     def modes(self) -> Modes:
-        """Centres and probabilities of the target's modes inside, or else of the minima that are found inside.
+        """Centres and probabilities of the minima that are found inside, or of the target's own modes there.
 
         Raises UnavailableError where none can be found.
         """
@@ -223,7 +250,7 @@ class ConstrainedTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for a point's mode, else 0; shape (n, modes)."""
-        if not len(self._known_centres):
+        if not self._keeps_known:
             return self._by_mode.memberships(points)
         nearest = nearest_index(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))

@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..shapes.planar import Shape
 from ..truth.quantiles import check_probabilities, checked_edges, nearest_index, one_hot
 from .convex import Convex
+from .left_out import LEFT_OUT, STARTS, descended, share_left_out
 
 MAX_NUMBERS = 1 << 23  # coordinates of the target's draws, all together
 MAX_TRIALS = 400_000  # draws of the target
@@ -75,7 +76,8 @@ class SampledTruth:
     def _centres(self) -> Array:
         """The target's modes inside; of a target with one mode, which is outside, the draw of lowest energy.
 
-        Raises UnavailableError where the target has several modes, none of them inside.
+        Raises UnavailableError where the target has several modes, none of them inside; and where descents from draws
+        end in a minimum that these leave out, with more than 5 % of the draws (``left_out``).
         """
         drawn, truth = self._sample[0], self.target.truth
         assert truth is not None  # or there were no draws
@@ -86,7 +88,16 @@ class SampledTruth:
                 f"the modes of {self.target.name!r} in {self.region.name!r} are unknown: none of its {len(centres)} "
                 "is inside, and those at walls are looked for in one and two dimensions only"
             )
-        return inside if len(inside) else drawn[[np.argmin(self._energies)]]
+        known = inside if len(inside) else drawn[[np.argmin(self._energies)]]
+        ends = descended(self.target, drawn[:STARTS], self.region)
+        share = share_left_out(self.target, known, ends, drawn, np.ones(len(drawn)), self.region.contains)
+        if share > LEFT_OUT:
+            raise UnavailableError(
+                f"the modes of {self.target.name!r} in {self.region.name!r} are unknown: a minimum that is none of "
+                f"{len(known)} known holds {share:.0%} of its draws there, and minima at walls are listed in one and "
+                "two dimensions only"
+            )
+        return known
 
     @cached_property
     def _energies(self) -> Array:

@@ -361,26 +361,59 @@ def network(
 ) -> Target:
     """Posterior of the weights w of a fully connected network f: U(w) = −Σ_i log p(y_i | f(x_i; w)) + ‖w‖²/(2 prior²).
 
-    exp(−U) integrates to the evidence p(y) times the prior's constant, (2π prior²)^(dim/2).
+    Parameters
+    ----------
+    features
+        x, (data, inputs).
+    labels
+        y, as ``likelihood`` says.
+    hidden
+        Units of each hidden layer, none for a linear model.
+    likelihood
+        'categorical': y (data,), integers from 0 to n_classes − 1, p the softmax of outputs. 'bernoulli': y (data,) or
+        (data, outputs), 0 or 1, each with P(1) = 1/(1 + e^−f). 'normal': y (data,) or (data, outputs), N(f, noise²)
+        each; nan where it was not observed.
+    n_classes
+        Number of classes of 'categorical'; None: the largest label + 1.
+    noise
+        Standard deviation of 'normal'.
+    activation
+        'relu' or 'tanh', of hidden layers.
+    prior
+        Standard deviation of N(0, prior² I) on all weights and biases, 1/√(weight decay); None: a flat prior, under
+        which there is no normalised posterior.
+    batch_size
+        n ≥ 1; None: all data. Each replica draws n data anew at each step, with replacement: energy and gradient are
+        N/n times their sum, as in ``linear_regression``.
+    precision
+        'float32' multiplies matrices in 24 bits, 1.2 to 1.9 times as fast; gradients are off by some 10⁻⁶ of the
+        largest, energies by 10⁻⁷ of themselves, too much for a Metropolis test with many data. All else stays in 53.
+    name
+        Of the target; "": one made from the sizes.
+    normalised
+        False leaves out the constant of 'normal', n log(noise √(2π)) for n observed numbers, as loss functions do;
+        draws are the same. A minibatch has the constant of all data.
 
-    features: x (data, inputs). hidden: units of each hidden layer, none for a linear model. activation: 'relu' or
-    'tanh', of hidden layers. likelihood, labels:
-    'categorical': y (data,), integers from 0 to n_classes − 1 (None: the largest label + 1), p the softmax of outputs.
-    'bernoulli': y (data,) or (data, outputs), 0 or 1, each with P(1) = 1/(1 + e^−f).
-    'normal': y (data,) or (data, outputs), N(f, noise²) each; nan where it was not observed.
-    prior: standard deviation of N(0, prior² I) on all weights and biases, 1/√(weight decay); None: a flat prior, under
-    which there is no normalised posterior.
-    batch_size: n ≥ 1; None: all data. Each replica draws n data anew at each step, with replacement: energy and
-    gradient are N/n times their sum, as in ``linear_regression``.
-    precision: 'float32' multiplies matrices in 24 bits, 1.2 to 1.9 times as fast; gradients are off by some 10⁻⁶ of
-    the largest, energies by 10⁻⁷ of themselves, too much for a Metropolis test with many data. All else stays in 53.
-    normalised: False leaves out the constant of 'normal', n log(noise √(2π)) for n observed numbers, as loss functions
-    do; draws are the same. A minibatch has the constant of all data.
+    Returns
+    -------
+    Target
+        The posterior. exp(−U) integrates to the evidence p(y) times the prior's constant, (2π prior²)^(dim/2).
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument where something is off.
+
+    Notes
+    -----
     A position holds the layers one after another, each its weights (inputs, outputs) row by row, then its biases;
     ``predict`` reads it. Starts are uniform within ±1/√(inputs of the layer), PyTorch's default for linear layers.
-    Runs on the CPU, lane by lane, in BLAS; its bits are those of one BLAS library on one kind of processor.
-    Source: ICSGLD (2022), 5.3 and D.3: 22 inputs, two layers of 100, 'normal' with noise² = 1/2, prior 10.
-    Raises TypeError or ValueError naming the argument where something is off.
+
+    It runs on the CPU, lane by lane, in BLAS; its bits are those of one BLAS library on one kind of processor.
+
+    References
+    ----------
+    ICSGLD (2022), 5.3 and D.3: 22 inputs, two layers of 100, 'normal' with noise² = 1/2, prior 10.
     """
     table = check_array("features", features)
     if table.ndim != 2 or table.size == 0:

@@ -97,6 +97,7 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
     Raises ValueError where none does, or where it may not be widened.
     """
     for doubling in range(MOST_DOUBLINGS if may_widen else 1):
+        seen = window
         truth: WindowTruth = (
             line_truth(target, window[0, 0], window[0, 1], centres)
             if target.dim == 1
@@ -109,9 +110,14 @@ def truth_within(target: Target, window: Array, centres: Array, *, may_widen: bo
             return replace(truth, accuracy=HEAVY_TAILED) if doubling else truth
         width = np.diff(window, axis=1)
         window = window + np.where(beyond > truth.accuracy, 0.5 * width * [-1.0, 1.0], 0.0)
-    where = f"at {window[:, 0].tolist()} to {window[:, 1].tolist()}"
+    where = f"at {seen[:, 0].tolist()} to {seen[:, 1].tolist()}"
     if may_widen:
         raise ValueError(no_window(target, where))
+    if np.isinf(beyond).any():
+        raise ValueError(
+            f"window must hold the second moment of {target.name!r}, but {where} its density does not yet fall fast "
+            "enough for one; give a wider window, if the target has a second moment"
+        )
     raise ValueError(
         f"window must hold the second moment of {target.name!r} to {truth.accuracy:g}, but {where} a share of "
         f"{beyond.max():.1e} of it lies beyond; give a wider window"

@@ -15,15 +15,18 @@ from .own_targets import HALF, LATTICE, SEEN, peaks_of, valleys_of
 MOST_NARROWINGS = 50  # of the window about the density: each leaves at most half of it in some coordinate
 
 
-def region_places(target: Target, low: Array, high: Array, walls: PlaneRegion | None) -> tuple[Array, Array, Integers]:
+def region_places(
+    target: Target, low: Array, high: Array, walls: PlaneRegion | None, centres: Array
+) -> tuple[Array, Array, Integers]:
     """The window (dim, 2) of a target in a region, its minima there by rising energy, and the mode of each, 0, 1, ….
 
-    low, high: ends of the region, (dim,). walls: the region, where it is of the plane. Raises UnavailableError where
-    no energy on a lattice inside is finite.
+    low, high: ends of the region, (dim,). walls: the region, where it is of the plane. centres: (modes, dim), inside,
+    from which minima are looked for besides those of a lattice. Raises UnavailableError where no energy on the lattice
+    inside is finite.
     """
     window = narrowed(target, low, high, walls)
     axes, density = density_inside(target, window, walls)
-    starts = peaks_of(axes, density)
+    starts = np.concatenate([peaks_of(axes, density), centres])
     cell = np.array([axis[1] - axis[0] for axis in axes])
     if walls is None:
         places = np.array([lowest_between(target, start, window[0], cell) for start in starts])

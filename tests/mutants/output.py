@@ -255,4 +255,11 @@ MUTANTS = [
         "path = stride",
         "tests/toolkit/boundaries/test_curved_walls.py -k law",
     ),
+    Mutant(
+        "energy warnings: short runs of compiled targets are not looked at",
+        "toolkit/_output/report/energy_warnings.py",
+        "is_compiled=target.callback is None",
+        "is_compiled=False",
+        "tests/toolkit/report/test_energy_warnings.py -k however_short",
+    ),
 ]

@@ -312,10 +312,31 @@ MUTANTS = [
         "tests/targets/truth/test_own_targets.py -k basin",
     ),
     Mutant(
+        "regions: minima at walls are not looked for where a centre is inside",
+        "targets/domains/constrained.py",
+        "return bool(self._in_region.modes.weights[~has_known].max(initial=0.0) <= LEFT_OUT)",
+        "return True",
+        "tests/targets/domains/test_constrained.py -k centre_is_outside",
+    ),
+    Mutant(
+        "regions: basins of the target's truth are forgotten",
+        "targets/domains/constrained.py",
+        'getattr(self.target.truth, "basins", None) is not None',
+        "False",
+        "tests/targets/domains/test_constrained.py -k with_its_truth",
+    ),
+    Mutant(
+        "regions: minima at walls of three dimensions are one mode",
+        "targets/domains/sampled_truth.py",
+        "if share > LEFT_OUT:",
+        "if share > 1.0:",
+        "tests/targets/domains/test_constrained.py -k refused",
+    ),
+    Mutant(
         "regions: a target without modes of its own has one mode",
         "targets/domains/constrained.py",
-        "if len(self._known_centres):\n            return self._panels",
-        "if True:\n            return self._panels",
+        "return self._panels if self._keeps_known else self._in_region",
+        "return self._panels",
         "tests/targets/domains/test_constrained.py -k without_any",
     ),
 ]

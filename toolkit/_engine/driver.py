@@ -262,8 +262,8 @@ class Driver(Generic[AnyRun]):
         if self._keep_draws:
             return f"holds {'the ' if the else ''}{self.n_draws}{draws}"
         if set(self.job.accumulators) <= {JUDGED}:
-            return "holds no draws, as keep_draws=False"
-        return f"holds no draws, as keep_draws=False, but what its accumulators have of {self.n_draws} a chain"
+            return "holds no draws (keep_draws=False)"
+        return f"holds no draws (keep_draws=False); its accumulators hold {self.n_draws} draws of each chain"
 
     @property
     def n_traced(self) -> int:

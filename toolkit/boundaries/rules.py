@@ -58,15 +58,33 @@ class Boundary:
 def reflect(*, max_bounces: int = 256) -> Boundary:
     """Reflect a proposal outside the domain across the tangent at its nearest boundary point, until it is inside.
 
-    With b that point, this is x ← 2b − x (at a smooth point of the edge x − b is normal to it; at a polygon's corner
-    it is the mirror image in the corner, the product of two reflections where the corner is square). In a convex
-    domain of walls b is the nearest point of the wall that x is farthest beyond, one wall after the other.
-    Repeated up to ``max_bounces`` times; then the replica returns to its last inside point, and the run counts it
-    in ``reflection_fallbacks``. Momentum p turns with it: p ← p − 2 (p·n) n, n along x − b.
-    Law: exact at a straight edge, and for any step, of position and momentum, in boxes and ordered coordinates; at an
-    edge of curvature κ biased inwards. With a flat energy in a ball of radius R in d dimensions, and friction η (1 for
-    SGLD), E|x|² is too small by a share of about 0.9 (d − 1) x / (1 + √(x/η)), x = hT/(ηR²): the mirror image at the
-    nearest point, and not where the path meets the edge, contracts volume. So it is at η = 0.1 and T = R = 1, measured:
+    Parameters
+    ----------
+    max_bounces
+        Number of reflections of one proposal, at least 1. After that many the replica returns to its last inside point,
+        and the run counts it in ``reflection_fallbacks``.
+
+    Returns
+    -------
+    Boundary
+        The rule, for ``Sampler(boundary=...)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where ``max_bounces`` is no integer of at least 1.
+
+    Notes
+    -----
+    With b the nearest boundary point, this is x ← 2b − x. At a smooth point of the edge x − b is normal to it. At a
+    polygon's corner it is the mirror image in the corner, the product of two reflections where the corner is square. In
+    a convex domain of walls b is the nearest point of the wall that x is farthest beyond, one wall after the other.
+    Momentum p turns with it: p ← p − 2 (p·n) n, n along x − b.
+
+    The law is exact at a straight edge, and for any step, of position and momentum, in boxes and ordered coordinates.
+    At an edge of curvature κ it is biased inwards: the mirror image at the nearest point, and not where the path meets
+    the edge, contracts volume. With a flat energy in a ball of radius R in d dimensions, and friction η (1 for SGLD),
+    E|x|² is too small by a share of about 0.9 (d − 1) x / (1 + √(x/η)), x = hT/(ηR²). Measured at η = 0.1, T = R = 1:
 
     =====  =========  =========
     d      h = 1e-3   h = 4e-3
@@ -78,13 +96,18 @@ def reflect(*, max_bounces: int = 256) -> Boundary:
     20     12.4 %     29.8 %
     =====  =========  =========
 
-    Of E|x|⁶ it is 8 % and 22 % in 6 dimensions. SGLD at h = 4e-3 has 1.8 % of E|x|² there. A run warns where the share
-    is above 2 % (``SHARE`` of ``_output/report/curved_walls.py``). Smaller steps, or more friction, make it less. In a
-    polygon a momentum that meets a
-    corner head on is turned along one line where walls would turn it twice: in a square of half-width 1 without
-    energy, SGHMC of friction 0.1 has E x₁² = 0.3360 in place of 1/3 at h = 0.04, T = 3; in the same box it has 1/3.
-    Without friction, |p|² keeps to 10⁻¹³ over 10⁵ bounces, but a curved edge takes angular momentum bit by bit.
-    Source: r2SGLD (2024), section 2.3, operation R(·). Raises ValueError unless max_bounces ≥ 1.
+    In 6 dimensions E|x|⁶ is 8 % (h = 1e-3) and 22 % (h = 4e-3) too small, and SGLD has 1.8 % of E|x|² at h = 4e-3. A
+    run warns where the share of E|x|² is above the standard error that 1,000 independent draws have: 1.8 % in 2
+    dimensions, 0.8 % in 6, 0.3 % in 20. Smaller steps, or more friction, make it less.
+
+    In a polygon a momentum that meets a corner head on is turned along one line where walls would turn it twice: in a
+    square of half-width 1 without energy, SGHMC of friction 0.1 has E x₁² = 0.3360 in place of 1/3 at h = 0.04, T = 3;
+    in the same box it has 1/3. Without friction, |p|² keeps to 10⁻¹³ over 10⁵ bounces, but a curved edge takes angular
+    momentum bit by bit.
+
+    References
+    ----------
+    r2SGLD (2024), section 2.3, operation R(·).
     """
     return Boundary("reflect", max_bounces=max_bounces)
 

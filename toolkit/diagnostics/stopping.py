@@ -289,16 +289,36 @@ LIMITS = (Seconds, Gradients)  # what a run may cost; the other conditions are o
 
 
 def ess(n: float, *, method: str = "bulk", of: Any = None) -> Condition:
-    """Holds when the effective sample size, of all chains together, is at least ``n`` > 0.
+    """Holds when the effective sample size, of all chains together, is at least ``n``.
 
-    method: "bulk", "tail" or "mean", as in ``diagnostics.ess``. of: None for each coordinate; a function of draws
-    (chain, draw, dim) that returns (chain, draw) or (chain, draw, k), such as ``lambda x: x[..., 0] > 0``; or "modes"
-    for the probability of each mode of the problem's truth. The smallest counts. Of more than some four million
-    numbers, evenly spaced draws are judged, whose ESS is at most that of all.
+    Parameters
+    ----------
+    n
+        Least effective sample size, above 0.
+    method
+        "bulk", "tail" or "mean", as in ``diagnostics.ess``.
+    of
+        None for each coordinate; a function of draws (chain, draw, dim) that returns (chain, draw) or (chain, draw, k),
+        such as ``lambda x: x[..., 0] > 0``; or "modes" for the probability of each mode of the problem's truth. The
+        smallest counts.
+
+    Returns
+    -------
+    Condition
+        For ``sample(until=...)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where an argument is wrong.
+
+    Notes
+    -----
+    Of more than some four million numbers, evenly spaced draws are judged, whose ESS is at most that of all.
+
     A function that never moves and is the same in all chains is left out, so that a coordinate that is fixed does not
     keep a run from ending. Where nothing moves, the value is nan, and the condition is not met. A mode of the truth
-    without a draw is not met where 20 of as many independent draws would be in it.
-    No ESS sees what no chain has found. Raises TypeError or ValueError where an argument is wrong.
+    without a draw is not met where 20 of as many independent draws would be in it. No ESS sees what no chain has found.
     """
     size = check_number("n", n, above=0.0)
     return Ess(size, check_choice("method", method, convergence.METHODS), check_function(of))

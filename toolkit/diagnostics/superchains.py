@@ -110,8 +110,9 @@ FALSE_ALARMS = 1e-4  # chance that independent starts are reported as remembered
 class ByStart(NamedTuple):
     """Nested R-hat of chains that are grouped by their starts.
 
-    value: nested R-hat. excess: the spread of the superchains' means beyond chance, in standard deviations; 0 where
-    chance explains it. is_met: nested R-hat is at most ``LIMIT``, and chance explains the spread.
+    value: nested R-hat, 1 where all draws are equal. excess: the spread of the superchains' means beyond chance, in
+    standard deviations; 0 where chance explains it, inf where nothing moves within the superchains. is_met: nested
+    R-hat is at most ``LIMIT``, and chance explains the spread.
     """
 
     value: float
@@ -146,8 +147,10 @@ def by_start(means: Array, variances: Array, starts: Array, size: int, limit: fl
     used = np.argsort(starts, kind="stable")[: size * SUPERCHAINS]
     found = spreads(means[used, None], variances[used, None], SUPERCHAINS)
     between, within, of_chains = (float(value[0]) for value in found)
+    if between == 0.0 and within == 0.0:  # nothing moves, and all chains are in one place
+        return ByStart(1.0, 0.0, True)
     value = float(ratio(np.array(between), np.array(within)))
     chance = of_chains / size
     is_chance = between <= limit * chance
-    excess = 0.0 if is_chance else math.sqrt(max(0.0, between - chance) / within)
+    excess = 0.0 if is_chance else math.inf if within == 0.0 else math.sqrt(max(0.0, between - chance) / within)
     return ByStart(value, excess, is_chance and value <= LIMIT)

@@ -50,5 +50,5 @@ def baoab(*, friction: float = 0.1) -> Dynamics:
     check_number("friction", friction, above=0.0, at_most=1.0)
     return Dynamics(
         "baoab", move_baoab, (friction,), has_momentum=True, memory=("_root", "_kick"), memory_start=(0.0, 0.0),
-        scales=True,
+        scales=True, friction_parameter=0,
     )  # fmt: skip

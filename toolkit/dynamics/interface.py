@@ -1,5 +1,6 @@
 """What a way to move is made of."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ class Dynamics(NamedTuple):
     that momenta at temperature T have variance T/(1 − z/2); an entry with ``[]`` is one of each coordinate. Swaps of
     replica exchange then rescale momenta by that law, as for ``nose_hoover``; with 0 by the temperatures alone. Names
     of entries do not matter.
+    friction_parameter: the place among ``parameters`` of the momenta's friction; −1: there is none, or it is unknown.
+    Warnings read it. It changes no bit, so files do not name it.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Dynamics(NamedTuple):
     check: Callable[..., None] | None = None
     scales: bool = False
     friction_rows: int = 0
+    friction_parameter: int = -1
 
     def __repr__(self) -> str:
         """Its name and numbers."""
@@ -76,6 +80,14 @@ class Dynamics(NamedTuple):
         entries = check_count("friction_rows", self.friction_rows, at_least=0, below=len(self.memory) + 1)
         return sum(size for _, size in self.memory_sizes(dim)[:entries])
 
+    def friction(self) -> float:
+        """The friction of momenta; 1 for Langevin dynamics without momenta; nan where it is unknown."""
+        if self.leapfrogs > 0:
+            return math.nan
+        if self.has_momentum:
+            return self.parameters[self.friction_parameter] if self.friction_parameter >= 0 else math.nan
+        return 1.0 if self.draws_noise and self.scales else math.nan
+
     def memory_names(self, dim: int) -> list[str]:
         """The name of every row of memory."""
         rows = []
@@ -90,7 +102,11 @@ class Dynamics(NamedTuple):
 
 
 def check_move(dynamics: Dynamics) -> None:
-    """Raise TypeError where the block function takes other arguments than the engine gives."""
+    """Raise TypeError where the block function takes other arguments than the engine gives.
+
+    Raises ValueError where ``friction_parameter`` is no place among the parameters.
+    """
+    check_count("friction_parameter", dynamics.friction_parameter, at_least=-1, below=len(dynamics.parameters))
     takes, given = len(DYNAMICS.args), getattr(dynamics.move, "__code__", None)
     if given is not None and given.co_argcount != takes:
         raise TypeError(

@@ -131,4 +131,5 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         memory_start=(friction, 0.0, 0.0, 0.0, 0.0, 0.0),
         scales=True,
         friction_rows=1,
+        friction_parameter=0,
     )

@@ -66,6 +66,7 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
         memory_start=(0.0, 0.0, 0.0, 0.0),
         check=check_noise_estimate,
         scales=True,
+        friction_parameter=0,
     )
 
 

@@ -8,7 +8,7 @@ sample. The two usual causes have a remedy each: a log density given for the ene
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 MOST_EVALUATIONS = 2_000  # at which an energy is looked at, however long the run
 SHARE = 0.01  # of the gradients of a run, at most, likewise
+LEAST_COMPILED = 300  # of a compiled target, however short the run: four coordinates, from two points
 DECADES = (2, 4, 6, 8)  # distances 10^k in units of the scale; a law that is 10^6 times wider than the starts passes
 FEWEST_DECADES = 2  # in which energies must be known: sin and cos of the compiled maths are nan above 2³⁰
 PERIODS = (2.0 * math.pi, 360.0)  # distances are whole multiples of these, so that angles return to their energies,
@@ -43,58 +44,115 @@ class Tails(NamedTuple):
     low: NDArray[np.bool_]
 
 
-def budget_of(gradients: float) -> int:
-    """Evaluations that a look at the energy may cost after a run with so many gradients."""
-    return int(min(MOST_EVALUATIONS, SHARE * gradients))
+class EvaluationError(Exception):
+    """The target or the domain raised, as a user's own function may, or one whose code a loaded run lacks."""
 
 
-def improper_words(problem: Problem, points: Array, scale: Array, budget: int = MOST_EVALUATIONS) -> str:
-    """A sentence where exp(−U) has no finite integral, with the likely cause and the remedy; "" elsewhere.
+def energies_at(problem: Problem, points: Array) -> Array:
+    """Energies (n,) at ``points`` (n, dim). Raises EvaluationError where the target raises anything."""
+    try:
+        return problem.target.evaluate(points)[0]
+    except Exception as error:
+        raise EvaluationError from error
+
+
+def contained(problem: Problem, points: Array) -> NDArray[np.bool_]:
+    """Whether ``points`` (n, dim) are in the domain. Raises EvaluationError where the domain raises anything."""
+    try:
+        return problem.contains(points)
+    except Exception as error:
+        raise EvaluationError from error
+
+
+def budget_of(gradients: float, *, is_compiled: bool = False) -> int:
+    """Evaluations that a look at the energy may cost after a run with so many gradients.
+
+    A compiled target is looked at however short the run was, as compiling it takes longer than ``LEAST_COMPILED``.
+    """
+    return int(max(min(MOST_EVALUATIONS, SHARE * gradients), LEAST_COMPILED if is_compiled else 0))
+
+
+class Finding(NamedTuple):
+    """Why exp(−U) has no finite integral.
+
+    kind: U falls without end "everywhere", or "one way", or is "low": it rises no faster than log r. d, side: the
+    coordinate, and 0 for +∞, 1 for −∞. others: coordinates with the same fault. period: of the energy along d; 0: none.
+    """
+
+    kind: Literal["everywhere", "one way", "low"]
+    d: int
+    side: int
+    others: int
+    period: float
+
+    @property
+    def falls(self) -> bool:
+        """Whether the energy falls without end."""
+        return self.kind != "low"
+
+
+def improper(problem: Problem, points: Array, scale: Array, budget: int = MOST_EVALUATIONS) -> Finding | None:
+    """Why exp(−U) has no finite integral; None where nothing shows that it has none.
 
     points: (n, dim), inside the domain, where the energy is finite. scale: (dim,), lengths of the coordinates. budget:
     of evaluations; where it is too small for all coordinates, those of the largest scale are looked at, from one point.
+    Raises EvaluationError where the target or the domain raises.
     """
     if A_COORDINATE * problem.target.dim * len(points) > budget - len(points):
         points = points[:1]
     most = (budget - len(points)) // (A_COORDINATE * max(1, len(points)))
     if most < 1 or len(points) == 0:
-        return ""
+        return None
     coordinates = np.sort(np.argsort(-scale, kind="stable")[:most])
     tails = tails_of(problem, points, scale, coordinates)
-    names = problem.target.names or [str(d) for d in range(problem.target.dim)]
-    if tails.tested.any() and tails.falls[tails.tested].all():
+    if tails.falls.any():
+        d, side = (int(i) for i in np.argwhere(tails.falls)[0])
+        return Finding("everywhere" if tails.falls[tails.tested].all() else "one way", d, side, 0, 0.0)
+    if not tails.low.any():
+        return None
+    d, side = (int(i) for i in np.argwhere(tails.low)[0])
+    return Finding("low", d, side, int(tails.low.any(axis=1).sum()) - 1, period_of(problem, points, d))
+
+
+def words_of(problem: Problem, finding: Finding) -> str:
+    """The sentence of a finding, with the likely cause and the remedy."""
+    name = (problem.target.names or [str(d) for d in range(problem.target.dim)])[finding.d]
+    end = f"{'+-'[finding.side]}∞"
+    if finding.kind == "everywhere":
         return (
             f"The energy of {problem.name!r} falls without end in every direction that was looked at, so exp(−energy) "
             "has no finite integral and there is nothing to sample. Did you return the log density? Return its "
             "negative, U = −log density, with the gradient of that."
         )
-    if tails.falls.any():
-        d, side = (int(i) for i in np.argwhere(tails.falls)[0])
+    if finding.kind == "one way":
         return (
-            f"The energy of {problem.name!r} falls without end as coordinate {names[d]} goes to {'+-'[side]}∞, so "
+            f"The energy of {problem.name!r} falls without end as coordinate {name} goes to {end}, so "
             "exp(−energy) has no finite integral, and no number of a run holds; check the sign of that term, or give "
-            f"the coordinate a prior, or walls by targets.constrained."
+            "the coordinate a prior, or the problem a domain that bounds it."
         )
-    if not tails.low.any():
-        return ""
-    d, side = (int(i) for i in np.argwhere(tails.low)[0])
-    others = f" (and of {int(tails.low.any(axis=1).sum()) - 1} more)" if tails.low.any(axis=1).sum() > 1 else ""
+    others = f" (and of {finding.others} more)" if finding.others else ""
     what = (
-        f"The energy of {problem.name!r} does not rise as coordinate {names[d]}{others} goes to {'+-'[side]}∞, so "
+        f"The energy of {problem.name!r} does not rise as coordinate {name}{others} goes to {end}, so "
         "exp(−energy) has no finite integral, and a run walks away for ever"
     )
-    period = period_of(problem, points, d)
-    if period:
-        name, ends = ("2π", "-pi, pi") if period == PERIODS[0] else (f"{period:g}", f"0, {period:g}")
-        return f"{what}. It repeats every {name}: for an angle, give walls, by targets.constrained(…, box({ends}))."
+    if finding.period:
+        number = f"{finding.period:g}"
+        times, ends = ("2π", "-pi, pi") if finding.period == PERIODS[0] else (number, f"0, {number}")
+        return f"{what}. It repeats every {times}: for an angle, give the problem a domain, a box over [{ends}]."
     return (
-        f"{what}; give the coordinate a prior, or walls by targets.constrained: of a periodic one, such as an angle, "
-        "those of one period, box(-pi, pi)."
+        f"{what}; give the coordinate a prior, or the problem a domain that bounds it: for a periodic one, such as an "
+        "angle, a box over one period, [-pi, pi]."
     )
+
+
+def improper_words(problem: Problem, points: Array, scale: Array, budget: int = MOST_EVALUATIONS) -> str:
+    """The sentence of what ``improper`` finds; "" where it finds nothing."""
+    finding = improper(problem, points, scale, budget)
+    return "" if finding is None else words_of(problem, finding)
 
 
 def endless_fall(problem: Problem, points: Array) -> str:
-    """The sentence of ``improper_words`` where the energy falls without end from the starts of a run; "" elsewhere.
+    """The sentence where the energy falls without end from the starts of a run; "" elsewhere.
 
     For the message of a run that diverged. points: (n, dim). Not for minibatches, of which an energy needs all data.
     """
@@ -102,10 +160,10 @@ def endless_fall(problem: Problem, points: Array) -> str:
         return ""
     with np.errstate(all="ignore"):
         try:
-            words = improper_words(problem, *places_of(problem, points[:1], points))
-        except Exception:  # of a user's function: the divergence is reported
+            finding = improper(problem, *places_of(problem, points[:1], points))
+        except EvaluationError:  # the divergence is reported
             return ""
-    return words if "falls without end" in words else ""
+    return words_of(problem, finding) if finding is not None and finding.falls else ""
 
 
 def places_of(problem: Problem, points: Array, wide: Array) -> tuple[Array, Array]:
@@ -114,9 +172,9 @@ def places_of(problem: Problem, points: Array, wide: Array) -> tuple[Array, Arra
     wide: (n, dim), points of which the spread is the scale; where there is none, their size, or 1.
     """
     inside = points[np.isfinite(points).all(axis=1)]
-    inside = inside[problem.contains(inside)] if len(inside) else inside
+    inside = inside[contained(problem, inside)] if len(inside) else inside
     if len(inside):
-        inside = inside[np.isfinite(problem.target.evaluate(inside)[0])]
+        inside = inside[np.isfinite(energies_at(problem, inside))]
     finite = wide[np.isfinite(wide).all(axis=1)]
     spread = finite.std(axis=0) if len(finite) else np.zeros(problem.target.dim)
     size = np.abs(finite).max(axis=0, initial=0.0) if len(finite) else spread
@@ -132,18 +190,18 @@ def tails_of(problem: Problem, points: Array, scale: Array, coordinates: Sequenc
     """
     dim, k, m = problem.target.dim, len(DECADES), len(PERIODS) + len(FRACTIONS)
     tested, falls, low = (np.zeros((dim, 2), bool) for _ in range(3))
-    here = problem.target.evaluate(points)[0]
+    here = energies_at(problem, points)
     for d in coordinates:
         lengths = distances(float(scale[d]))  # (decade, place)
         for side, sign in enumerate(SIGNS):
             far = np.repeat(points[:, None], k * m, axis=1)  # (point, decade · place, dim)
             far[:, :, d] += sign * lengths.ravel()
             flat = far.reshape(-1, dim)
-            inside = problem.contains(flat).reshape(len(points), k, m)
+            inside = contained(problem, flat).reshape(len(points), k, m)
             if not inside.any(axis=2).all():
                 continue
             with np.errstate(all="ignore"):
-                energy = problem.target.evaluate(flat)[0].reshape(len(points), k, m)
+                energy = energies_at(problem, flat).reshape(len(points), k, m)
             lowest = np.where(inside & ~np.isnan(energy), energy, np.inf).min(axis=2)
             known = ~np.isnan(energy).all(axis=(0, 2))
             if known.sum() < FEWEST_DECADES:
@@ -166,12 +224,12 @@ def distances(scale: float) -> Array:
 
 def period_of(problem: Problem, points: Array, d: int) -> float:
     """The one of ``PERIODS`` after which the energy repeats along coordinate ``d``, without being constant; else 0."""
-    here = problem.target.evaluate(points)[0]
+    here = energies_at(problem, points)
     for period in PERIODS:
         shifts = period * np.array([1.0, 3.0, 0.4142135623730951, 0.2679491924311227])
         moved = np.repeat(points[:, None], len(shifts), axis=1)
         moved[:, :, d] += shifts
-        energies = problem.target.evaluate(moved.reshape(-1, points.shape[1]))[0].reshape(moved.shape[:2])
+        energies = energies_at(problem, moved.reshape(-1, points.shape[1])).reshape(moved.shape[:2])
         apart = np.abs(energies - here[:, None]) / np.maximum(1.0, np.abs(here[:, None]))
         if (apart[:, :2] < EQUAL).all() and (apart[:, 2:] > EQUAL).any():
             return period

@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p, cast
@@ -187,6 +188,12 @@ class Callback:
 
 
 CALLBACKS: weakref.WeakValueDictionary[float, Callback] = weakref.WeakValueDictionary()
+
+
+def raised_in_function(error: BaseException) -> bool:
+    """Whether ``error`` comes from the call of a user's function, or from the check of what it returned."""
+    called = Callback.evaluate.__code__
+    return any(frame.f_code is called for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def described(value: Any) -> str:

@@ -16,6 +16,7 @@ from ..errors import check_count, shown
 from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem, Spread, as_problem
 from ..problem.properness import budget_of
+from ..problem.python_callable import raised_in_function
 from ..samplers.exchange import pt_hmc
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
@@ -204,9 +205,12 @@ def places_in_doubt(run: Run, tuned: Tuned, threads: int | None) -> tuple[str, .
     if run.problem.target.callback is None:
         return *unvisited(run, tuned), *narrow_places(run, threads)
     budget = budget_of(run.gradient_evaluations)
-    with contextlib.suppress(Exception):  # the run is there
+    try:
         return *unvisited(run, tuned, budget // 4), *narrow_places(run, threads, budget - budget // 4)
-    return ()
+    except Exception as error:
+        if not raised_in_function(error):
+            raise
+        return ()  # the run is there
 
 
 def narrow_places(run: Run, threads: int | None = None, budget: int | None = None) -> tuple[str, ...]:

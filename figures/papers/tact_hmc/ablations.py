@@ -193,8 +193,7 @@ def claims_of_ablations(tables: Array, where: str, text: str) -> list[Claim]:
               origin=THEORY)
         for q, quantity in enumerate(quantities)
     ]  # fmt: skip
-    # The largest of some standard errors moves by about 1 between studies.
-    apart = 2.0**0.5
+    apart = spread * 2.0**0.5  # of two largest ones, independent
     for label, q, words in ((NO_THERMOSTATS, 1, "a spread histogram"), (NO_TEMPERING, 0, "trapped by … barriers")):
         excess = float(worst[label][q] - worst[TACT][q])
         what = f"{where}{label}: largest error of a mode's {quantities[q]}, in standard errors, less {TACT}'s"

@@ -184,3 +184,11 @@ def test_the_paper_s_number_and_the_modes_at_full_size(tmp_path):
     assert np.abs(errors[NO_TEMPERING][0]).max() > 10.0
     ess = produce(script("tact_hmc_table_ess"), out=tmp_path, quick=False)
     assert ess.script.compare(ess.measured.data)[0].ours == pytest.approx(25_000, rel=0.15)
+
+
+def test_ablations_are_set_apart_by_the_spread_of_a_largest_error():
+    """Two largest errors, independent, differ by √2 times the standard deviation of one."""
+    tables = np.stack([np.ones((2, 4, 2)) for _ in LABELS])
+    _, spread = ablations.largest_of(4)
+    rows = [row for row in ablations.claims_of_ablations(tables, "", "text") if f"less {TACT}'s" in row.what]
+    assert [row.error for row in rows] == [pytest.approx(spread * 2.0**0.5)] * 2

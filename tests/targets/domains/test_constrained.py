@@ -5,9 +5,10 @@ import functools
 import numpy as np
 import pytest
 import shapely
-from scipy.stats import chisquare
+from scipy.integrate import quad
+from scipy.stats import chisquare, norm
 
-from targets import constrained, domains, mixtures, shapes
+from targets import classics, constrained, domains, mixtures, shapes, with_truth
 from toolkit import UnavailableError, target
 
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
@@ -278,3 +279,98 @@ def test_modes_that_cannot_be_found_are_refused():
     nowhere = target(lambda x: (np.inf, (0.0,)), dim=1, name="nowhere")
     with pytest.raises((UnavailableError, ValueError), match="nowhere"):
         constrained(nowhere, domains.box([0.0], [1.0])).truth.modes  # noqa: B018
+
+
+def same_modes(found, wanted):
+    """Whether two lists of modes are the same."""
+    np.testing.assert_allclose(found.centres, wanted.centres, atol=1e-3)
+    np.testing.assert_allclose(found.weights, wanted.weights, atol=1e-6)
+
+
+@target(dim=1)
+def own_pair(x):
+    """Two wells at ±1, the left one deeper and narrower, so that its basin is not what is nearest to it."""
+    shift = 0.3 * x[0]
+    return 4.0 * (x[0] ** 2 - 1.0) ** 2 + 2.0 * shift, (16.0 * x[0] * (x[0] ** 2 - 1.0) + 0.6,)
+
+
+@pytest.mark.parametrize("high", [2.0, 0.8])
+def test_a_target_has_the_same_modes_in_a_region_with_its_truth_as_without(high):
+    """Basins, cut at the barrier; a well whose minimum is outside has its mode at the wall."""
+    region = domains.box([-2.0], [high])
+    found = constrained(with_truth(own_pair), region).truth
+    same_modes(found.modes, constrained(own_pair, region).truth.modes)
+    top = np.sort(np.roots([16.0, 0.0, -16.0, 0.6]).real)[1]
+    left, all_of_it = (
+        quad(lambda x: np.exp(-(4.0 * (x * x - 1.0) ** 2 + 0.6 * x)), -2.0, end)[0] for end in (top, high)
+    )
+    np.testing.assert_allclose(found.modes.weights, [left / all_of_it, 1.0 - left / all_of_it], atol=1e-6)
+    assert found.memberships([[top - 0.01], [top + 0.01]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_centres_that_were_given_are_looked_at_in_a_region():
+    """A mode that is narrower than the lattice can see."""
+
+    @target(dim=1)
+    def needle(x):
+        wide, thin = np.exp(-0.5 * x[0] * x[0]), 2e4 * np.exp(-0.5e8 * (x[0] - 1.00013) ** 2)
+        return -np.log(wide + thin), ((x[0] * wide + 1e8 * (x[0] - 1.00013) * thin) / (wide + thin),)
+
+    own = with_truth(needle, window=[-9.0, 9.0], centres=[[0.0], [1.00013]])
+    modes = constrained(own, domains.box([-8.0], [8.0])).truth.modes
+    np.testing.assert_allclose(np.sort(modes.centres[:, 0]), [0.0, 1.00013], atol=1e-4)
+    left = norm.cdf(1.0) / 3.0  # what lies to the right of the needle descends into it
+    np.testing.assert_allclose(modes.weights.min(), left, atol=1e-3)
+
+
+@pytest.mark.parametrize(("centre", "wall", "n_modes"), [(1.5, 1.2, 2), (1.3, 1.0, 2), (1.5, 4.0, 2), (1.5, 0.2, 1)])
+def test_a_component_whose_centre_is_outside_has_a_mode_at_the_wall(centre, wall, n_modes):
+    pair, sd = mixtures.gaussian_mixture([[-centre], [centre]], 0.5), np.sqrt(0.5)
+    modes = constrained(pair, domains.box([-4.0], [wall])).truth.modes
+    assert len(modes.centres) == n_modes
+    right, left = (norm.cdf([0.0, wall], c, sd) - norm.cdf(-4.0, c, sd) for c in (centre, -centre))
+    share = (right[0] + left[0]) / (right[1] + left[1])  # the crest between two equal components is at 0
+    if n_modes == 2:
+        np.testing.assert_allclose(modes.weights, [share, 1.0 - share], atol=1e-5)
+        np.testing.assert_allclose(modes.centres[1], [min(centre, wall)], atol=1e-3)
+
+
+def test_a_component_outside_the_plane_likewise():
+    pair = mixtures.gaussian_mixture([[-1.5, 0.0], [1.5, 0.0]], 0.5)
+    truth = constrained(pair, domains.box([-4.0, -3.0], [1.2, 3.0])).truth
+    line = constrained(mixtures.gaussian_mixture([[-1.5], [1.5]], 0.5), domains.box([-4.0], [1.2])).truth
+    np.testing.assert_allclose(truth.modes.weights, line.modes.weights, atol=1e-5)
+    assert truth.memberships([[1.0, 0.0], [-1.0, 1.0]]).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+NORMAL3 = mixtures.gaussian_mixture(np.zeros((1, 3)), 1.0)
+PAIR3 = mixtures.gaussian_mixture([[-1.5, 0.0, 0.0], [1.5, 0.0, 0.0]], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("own", "region"),
+    [
+        (classics.banana(dim=3), domains.box([-9.0, -30.0, -4.0], [9.0, 1.0, 4.0])),
+        (PAIR3, domains.box([-4.0] * 3, [1.2, 4.0, 4.0])),
+    ],
+    ids=["one centre, outside, and two arms inside", "one of two centres inside"],
+)
+def test_minima_at_walls_of_three_dimensions_are_refused(own, region):
+    truth = constrained(own, region).truth
+    with pytest.raises(UnavailableError, match=r"a minimum that is none of 1 known holds \d\d% of its draws"):
+        _ = truth.modes
+    assert truth.mean.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("own", "region", "n_modes"),
+    [
+        (NORMAL3, domains.box([0.5, 0.5, -1.0], [9.0] * 3), 1),
+        (NORMAL3, domains.ball([1.5, 0.0, 0.0], 1.4), 1),
+        (classics.banana(dim=3), domains.box([0.5, -30.0, -4.0], [9.0, 30.0, 4.0]), 1),
+        (PAIR3, domains.box([-4.0] * 3, [4.0] * 3), 2),
+    ],
+    ids=["a corner", "a ball", "one arm", "both centres inside"],
+)
+def test_modes_of_three_dimensions_that_are_right_are_given(own, region, n_modes):
+    assert len(constrained(own, region).truth.modes.weights) == n_modes

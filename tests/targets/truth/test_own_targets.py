@@ -31,6 +31,12 @@ def cauchy(x):
     return np.log(1.0 + x[0] * x[0]), (2.0 * x[0] / (1.0 + x[0] * x[0]),)
 
 
+@target(dim=1)
+def student(x):
+    """Student's t of 3 degrees of freedom."""
+    return 2.0 * np.log(1.0 + x[0] * x[0] / 3.0), (4.0 * x[0] / (3.0 + x[0] * x[0]),)
+
+
 @target(dim=2)
 def trident(x):
     """Three wells in a row, as a user writes it; its mass to the right of a wall that is open on a side."""
@@ -75,6 +81,14 @@ def test_a_window_and_centres_that_are_given_are_taken():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: with_truth(student, window=[-400.0, 400.0]),
+            r"but at \[-400.0\] to \[400.0\] a share of [0-9.e-]+ of it lies beyond; give a wider window",
+        ),
+        (
+            lambda: with_truth(cauchy, window=[-1e5, 1e5]),
+            r"but at \[-100000.0\] to \[100000.0\] its density does not yet fall fast enough for one; give a",
+        ),
         (lambda: with_truth(cauchy), "its density does not yet fall fast enough for a second moment"),
         (lambda: with_truth(gaussian(np.eye(3))), "target must have one or two dimensions, got 3"),
         (lambda: with_truth(trident, window=[-1.0, 1.0]), r"window must be \(x_low, x_high, y_low, y_high\) or"),

@@ -116,3 +116,20 @@ def test_few_chains_are_judged_by_r_hat():
     run = sample(LINE, samplers.mala(0.5), n_steps=100, burn_in=60, n_chains=FEWEST_CHAINS - 1, seed=0)
     assert any(sentence.startswith("R-hat is") for sentence in run.warnings)
     assert "nested" not in str(run)
+
+
+def test_groups_within_which_nothing_moves():
+    """Starts in 16 equal groups, and chains that stay there: inf, as R-hat, and not a division by zero."""
+    starts = np.repeat(np.arange(16.0), 60)[:, None]
+    found = by_starts(starts[:, 0], np.zeros(960), starts)
+    assert (found.value, found.excess, found.is_met) == (np.inf, np.inf, False)
+    fixed = by_starts(np.full(960, 2.0), np.zeros(960), starts)
+    assert (fixed.value, fixed.excess, fixed.is_met) == (1.0, 0.0, True)
+
+
+def test_a_run_in_which_nothing_moves_says_so():
+    init = np.repeat(np.arange(16.0), 60)[:, None, None] * np.ones((1, 1, 1))
+    run = sample(LINE, samplers.sgld(1e-300), n_steps=100, n_chains=960, seed=0, init=init)
+    (sentence,) = [sentence for sentence in run.warnings if "R-hat" in sentence]
+    assert "no chain moves it" in sentence
+    assert "R-hat" in str(run)

@@ -1,6 +1,7 @@
 """Ctrl-C waits until a block of work is whole; a replica that diverges stops, is named, and takes nobody with it."""
 
 import os
+import re
 import signal
 import threading
 
@@ -101,7 +102,7 @@ def test_the_chunk_under_way_is_part_of_the_run(monkeypatch, keep_draws):
         return count(*given)
 
     monkeypatch.setattr(driver, "count", counted)
-    holds = "holds 30 of 50 draws$" if keep_draws else "holds no draws, as keep_draws=False$"
+    holds = "holds 30 of 50 draws$" if keep_draws else "holds no draws \\(keep_draws=False\\)$"
     with pytest.warns(InterruptedWarning, match=f"interrupted after 30 of 50 steps; the run {holds}"):
         run = sample(problem, sampler, **arguments, threads=2, keep_draws=keep_draws)
     assert run.interrupted
@@ -287,14 +288,14 @@ def test_words_for_a_run_that_keeps_no_draws():
         with np.errstate(all="ignore"):
             return 0.5 * (x**2).sum(axis=1), x
 
-    none = "this error's `run` holds no draws, as keep_draws=False"
+    none = "this error's `run` holds no draws (keep_draws=False)"
     options = {"n_steps": 5_000, "n_chains": 4, "seed": 1, "keep_draws": False}
-    for held, words in (({}, "."), ({"m": accumulators.moments()}, ", but what its accumulators have of ")):
+    for held, words in (({}, "."), ({"m": accumulators.moments()}, "; its accumulators hold ")):
         raising.calls = 0
         target = from_callable(raising, dim=2, name="mine")
         with pytest.raises(KeyError) as caught:
             sample(target, samplers.sgld(0.1), accumulators=held, **options)
         (note,) = caught.value.__notes__
         assert none + words in note
-    with pytest.raises(DivergenceError, match=none):
+    with pytest.raises(DivergenceError, match=re.escape(none)):
         sample(from_callable(steep, dim=2, name="steep"), samplers.sgld(5.0), **options)

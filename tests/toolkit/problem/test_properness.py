@@ -9,7 +9,15 @@ import targets
 from targets import constrained, domains
 from toolkit import from_callable
 from toolkit.problem.definition import as_problem
-from toolkit.problem.properness import MOST_EVALUATIONS, budget_of, improper_words, places_of, resolution_words
+from toolkit.problem.properness import (
+    LEAST_COMPILED,
+    MOST_EVALUATIONS,
+    budget_of,
+    endless_fall,
+    improper_words,
+    places_of,
+    resolution_words,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -82,11 +90,11 @@ def test_no_problem_of_the_catalogue_is(problem, size):
 @pytest.mark.parametrize(
     ("energy", "remedy"),
     [
-        (lambda x: -3.0 * np.cos(x[:, 0]) + x[:, 1] ** 2, "repeats every 2π: .*box\\(-pi, pi\\)"),
-        (lambda x: -80.0 * np.cos(x[:, 0] - 1.0) - np.cos(3.0 * x[:, 0]) + x[:, 1] ** 2, "box\\(-pi, pi\\)"),
-        (lambda x: np.sin(np.deg2rad(x[:, 0])) + x[:, 1] ** 2, "repeats every 360: .*box\\(0, 360\\)"),
-        (lambda x: np.cos(0.37 * x[:, 0]) + x[:, 1] ** 2, "of a periodic one, such as an angle"),
-        (lambda x: x[:, 1] ** 2, "give the coordinate a prior, or walls"),
+        (lambda x: -3.0 * np.cos(x[:, 0]) + x[:, 1] ** 2, "repeats every 2π: .*box over \\[-pi, pi\\]"),
+        (lambda x: -80.0 * np.cos(x[:, 0] - 1.0) - np.cos(3.0 * x[:, 0]) + x[:, 1] ** 2, "box over \\[-pi, pi\\]"),
+        (lambda x: np.sin(np.deg2rad(x[:, 0])) + x[:, 1] ** 2, "repeats every 360: .*box over \\[0, 360\\]"),
+        (lambda x: np.cos(0.37 * x[:, 0]) + x[:, 1] ** 2, "for a periodic one, such as an angle"),
+        (lambda x: x[:, 1] ** 2, "give the coordinate a prior, or the problem a domain"),
         (lambda x: np.log1p(np.exp(-np.clip(x[:, 0], -500, 500))) + x[:, 1] ** 2, "coordinate 0 goes to \\+∞"),
     ],
 )
@@ -118,6 +126,29 @@ def test_it_costs_what_it_may():
     assert 0 < sum(calls) <= 500
     assert budget_of(10**9) == MOST_EVALUATIONS
     assert budget_of(50_000) == 500
+    assert budget_of(100) == 1
+    assert budget_of(100, is_compiled=True) == LEAST_COMPILED
+    assert budget_of(50_000, is_compiled=True) == 500
+
+
+def test_the_kind_of_a_finding_does_not_hang_on_its_words():
+    """A target whose name says that it falls, and does not."""
+    angle = from_callable(lambda x: (-np.cos(x[:, 0]), np.sin(x)), dim=1, name="falls without end")
+    assert "does not rise" in improper_words(as_problem(angle), np.zeros((1, 1)), np.ones(1))
+    assert endless_fall(as_problem(angle), np.zeros((2, 1))) == ""
+    hill = from_callable(lambda x: (-gaussian(x), -x), dim=1, name="hill")
+    assert "falls without end in every direction" in endless_fall(as_problem(hill), np.ones((2, 1)))
+
+
+def test_faults_of_the_package_are_not_taken_for_those_of_a_function(monkeypatch):
+    def raises(*_):
+        raise KeyError("mine")
+
+    points = np.ones((2, 1))
+    assert endless_fall(as_problem(from_callable(raises, dim=1, name="broken")), points) == ""
+    monkeypatch.setattr("toolkit.problem.properness.distances", raises)
+    with pytest.raises(KeyError):
+        endless_fall(as_problem(from_callable(lambda x: (gaussian(x), x), dim=1, name="normal")), points)
 
 
 @pytest.mark.parametrize(

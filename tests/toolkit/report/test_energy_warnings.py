@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolkit import DivergenceError, from_callable, sample, samplers
+from toolkit import DivergenceError, from_callable, sample, samplers, target
 
 STEPS = {"n_steps": 4_000, "n_chains": 8, "seed": 0}
 
@@ -30,7 +30,7 @@ def angle(x):
 
 def test_an_angle_without_a_box_is_named():
     run = sample(made(angle), samplers.mala(0.3), **STEPS)
-    assert "It repeats every 2π: for an angle, give walls" in run.warnings[0]
+    assert "It repeats every 2π: for an angle, give the problem a domain" in run.warnings[0]
     assert run.warnings[0] in str(run)
 
 
@@ -74,3 +74,48 @@ def test_a_function_that_raises_afterwards_does_not_spoil_the_report():
     run = sample(made(function), samplers.mala(0.7), **STEPS)
     broken.append(True)
     assert "mala on mine" in str(run)
+
+
+@target(dim=2)
+def compiled_angle(x):
+    return -3.0 * np.cos(x[0]) + 0.5 * x[1] * x[1], (3.0 * np.sin(x[0]), x[1])
+
+
+@target(dim=2)
+def compiled_log_density(x):
+    return -0.5 * (x[0] * x[0] + x[1] * x[1]), (-x[0], -x[1])
+
+
+@target(dim=2)
+def compiled_constant(x):
+    return 1e17 + 0.5 * (x[0] * x[0] + x[1] * x[1]), (x[0], x[1])
+
+
+@target(dim=2)
+def compiled_normal(x):
+    return 0.5 * (x[0] * x[0] + x[1] * x[1]), (x[0], x[1])
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (compiled_angle, "repeats every 2π"),
+        (compiled_log_density, "return the log density"),
+        (compiled_constant, "leave out the constant"),
+        (compiled_normal, None),
+    ],
+)
+def test_a_compiled_target_is_looked_at_however_short_the_run(problem, said):
+    run = sample(problem, samplers.mala(0.1), n_steps=20, n_chains=2, seed=0)
+    found = [sentence for sentence in run.warnings if "energy of" in sentence.lower() or "Energies of" in sentence]
+    assert [said in sentence for sentence in found] == ([] if said is None else [True])
+
+
+def test_a_fault_of_the_package_is_not_hidden(monkeypatch):
+    def raises(*_, **__):
+        raise ZeroDivisionError("ours")
+
+    run = sample(made(normal), samplers.mala(0.7), **STEPS)
+    monkeypatch.setattr("toolkit._output.report.energy_warnings.improper_words", raises)
+    with pytest.raises(ZeroDivisionError):
+        _ = run.warnings

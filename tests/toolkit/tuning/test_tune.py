@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from toolkit.problem.definition import as_problem
 from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
 from toolkit.tuning import tuned_run
 from toolkit.tuning.result import Cost, Tuned, cost_in_words
-from toolkit.tuning.tuned_run import narrow_places, unvisited, with_tuning
+from toolkit.tuning.tuned_run import narrow_places, places_in_doubt, unvisited, with_tuning
 
 FEW = 60_000
 
@@ -392,6 +393,19 @@ def test_places_too_narrow_for_a_python_function_are_told(tuned):
     assert narrow_places(run, budget=50) == ()
     normal = from_callable(lambda x: (0.5 * (x**2).sum(axis=1), x), dim=2, name="normal")
     assert narrow_places(toolkit.sample(normal, samplers.mala(1.0), **options), budget=1_500) == ()
+
+
+def test_a_function_that_raises_spoils_no_finished_run_and_hides_no_fault_of_the_package(monkeypatch):
+    def raises(x):
+        raise KeyError("mine")
+
+    run = SimpleNamespace(problem=as_problem(from_callable(raises, dim=1, name="broken")), gradient_evaluations=10**6)
+    look = "toolkit.tuning.tuned_run.unvisited"
+    monkeypatch.setattr(look, lambda run, *_: run.problem.target.evaluate(np.zeros((1, 1))))
+    assert places_in_doubt(run, None, None) == ()
+    monkeypatch.setattr(look, lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        places_in_doubt(run, None, None)
 
 
 def test_failure_is_loud():

@@ -8,9 +8,8 @@ import numpy as np
 from ..._engine.run_record import RunRecord
 from ...boundaries.convex import smallest_ball
 
-SHARE = 0.02  # of E|x|², by which it may be too small before a run warns; E|x|⁶ is then some 5 % too small
+DRAWS = 1_000  # independent ones, to the standard error of whose E|x|² a bias passes: the ESS that runs end at
 SLOPE = 0.9  # of the law of ``boundaries.reflect``, which holds to a third from 2 to 20 dimensions, frictions 0.02 to 1
-FRICTION_FIRST = ("underdamped_langevin", "baoab", "nose_hoover")  # dynamics whose first parameter is the friction
 
 
 def contraction(dim: int, stride: float, friction: float) -> float:
@@ -20,6 +19,14 @@ def contraction(dim: int, stride: float, friction: float) -> float:
     """
     path = stride / friction
     return SLOPE * (dim - 1) * stride * path / (1.0 + path)
+
+
+def error_of_draws(dim: int) -> float:
+    """The standard error of E|x|², as a share, of ``DRAWS`` independent draws of a flat energy in a ball.
+
+    |x|² is R² u^(2/d) of a uniform u, so that E|x|² = R² d/(d + 2), E|x|⁴ = R⁴ d/(d + 4).
+    """
+    return 2.0 / math.sqrt(dim * (dim + 4.0) * DRAWS)
 
 
 def bounce_rate(dim: int, stride: float) -> float:
@@ -36,21 +43,19 @@ def curved_wall_warnings(run: RunRecord) -> Iterator[str]:
     dynamics, domain = run.sampler.dynamics, run.problem.domain
     if domain is None or run.sampler.boundary.kind != "reflect" or run.n_steps == 0:
         return
-    if dynamics.name != "langevin" and dynamics.name not in FRICTION_FIRST:
-        return
     radius = smallest_ball(domain)
-    if not math.isfinite(radius):
+    friction = dynamics.friction()
+    if not math.isfinite(radius) or math.isnan(friction):
         return
-    friction = dynamics.parameters[0] if dynamics.name in FRICTION_FIRST else 1.0
     replicas = slice(run.sampler.n_target_replicas)
     step_sizes = np.asarray(run.sampler.arrays["step_sizes"], np.float64)[..., replicas]
     temperatures = np.asarray(run.sampler.arrays["temperatures"], np.float64)[..., replicas]
     stride = math.sqrt(float((step_sizes * temperatures).max())) / radius
     bounces = float((run.reflections[:, replicas] / run.n_steps).mean())
     share = contraction(domain.dim, stride, friction) * min(1.0, 2.0 * bounces / bounce_rate(domain.dim, stride))
-    if share > SHARE:
+    if share > error_of_draws(domain.dim):
         yield (
             f"Reflection at a ball of radius {radius:.3g} in {domain.dim} dimensions makes the draws' E|x|² about "
-            f"{min(share, 1.0):.0%} too small: steps of √(hT) = {stride * radius:.2g} at friction {friction:g} are "
+            f"{min(share, 1.0):.1%} too small: steps of √(hT) = {stride * radius:.2g} at friction {friction:g} are "
             "long for the wall's curvature (boundaries.reflect); make the step size smaller, or the friction larger."
         )

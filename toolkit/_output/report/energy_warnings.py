@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 
 from ..._engine.run_record import RunRecord
-from ...problem.properness import budget_of, improper_words, places_of, resolution_words
+from ...problem.properness import EvaluationError, budget_of, energies_at, improper_words, places_of, resolution_words
 
 BASES = 2  # points from which tails are looked at
 SOME = 64  # chains, and draws of each, that give the scale of the coordinates
@@ -13,23 +13,25 @@ FOUND: "weakref.WeakKeyDictionary[RunRecord, list[str]]" = weakref.WeakKeyDictio
 
 
 def energy_warnings(run: RunRecord) -> list[str]:
-    """Sentences where the energy has no law, or no resolution, from at most 1 % of the run's evaluations, or 2,000.
+    """Sentences where the energy has no law, or no resolution.
 
-    Not for minibatches, of which an energy needs all data. A target whose code a loaded run lacks, or that raises,
-    gives no warning.
+    They cost at most 1 % of the run's evaluations, or 2,000; of a compiled target 300 however short the run.
+    There are none for minibatches, of which an energy needs all data, nor where the target raises, or a loaded run
+    lacks its code.
     """
     if run not in FOUND:
         try:
             with np.errstate(all="ignore"):
                 FOUND[run] = sentences(run)
-        except Exception:  # of a user's function
+        except EvaluationError:
             FOUND[run] = []
     return FOUND[run]
 
 
 def sentences(run: RunRecord) -> list[str]:
     """The warnings, computed."""
-    target, budget = run.problem.target, budget_of(run.gradient_evaluations)
+    target = run.problem.target
+    budget = budget_of(run.gradient_evaluations, is_compiled=target.callback is None)
     if target.stochastic or budget <= BASES:
         return []
     starts = run.init[:: -(-run.n_chains // SOME), 0]
@@ -42,5 +44,5 @@ def sentences(run: RunRecord) -> list[str]:
         return []
     words = improper_words(run.problem, bases, scale, budget - BASES)
     uses_energies = run.sampler.dynamics.leapfrogs > 0 or run.sampler.tempering is not None
-    unresolved = resolution_words(run.problem, target.evaluate(bases)[0], are_used=uses_energies)
+    unresolved = resolution_words(run.problem, energies_at(run.problem, bases), are_used=uses_energies)
     return [sentence for sentence in (words, unresolved) if sentence]

@@ -284,7 +284,7 @@ def r_hat_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     who = "chains" if table.coordinates.chains > 1 else "the two halves of the chain"
     where = of_setting(table)
     others = f" ({int((most > R_HAT).sum())} of {len(tables)} settings are above {R_HAT})" if table.words else ""
-    nested = nested_warning(run, table)
+    nested = None if worst == np.inf else nested_warning(run, table)
     if nested is not None:
         yield from nested
     elif worst == np.inf:

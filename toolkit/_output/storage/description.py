@@ -130,7 +130,7 @@ SCHEDULES: dict[str, Any] = {
         schedules.custom,
     )
 }  # fmt: skip
-NOT_IN_FILES = ("check", "scales")  # fields of dynamics that change no bit
+NOT_IN_FILES = ("check", "scales", "friction_parameter")  # fields of dynamics that change no bit
 SELDOM_IN_FILES = ("random_length", "friction_rows")  # fields that the first files did not have
 NUMBERS_OF_A_TEMPERING = ("kind", "reads_energies", "is_weighted")
 
@@ -227,7 +227,8 @@ def rebuild_dynamics(description: Any, *, has_scale: bool) -> Dynamics:
         leapfrogs = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
         same_leapfrogs = leapfrogs == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
         if same_move and same_leapfrogs and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
-            return Dynamics(move=known.move, check=known.check, scales=known.scales, **fields)
+            taken = {name: getattr(known, name) for name in NOT_IN_FILES}
+            return Dynamics(move=known.move, **taken, **fields)
     return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), scales=has_scale, **fields)
 
 
