@@ -14,7 +14,7 @@ from ..data.labels import check_labels
 from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
-from ..modes.guess_fit import Search, lowest_start
+from ..modes.guess_fit import SearchFromGuess, lowest_start
 from ..priors import check_priors
 from ..solvers.implicit import STEP_METHODS
 from ..systems.inputs import NO_INPUTS
@@ -84,7 +84,7 @@ class Trajectory(TrajectorySettings):
             progress = SearchProgress()
         check_instance("progress", progress, SearchProgress)
         with progress.display():
-            search: Search
+            search: SearchFromGuess
             if len(series) > 1 or self.own or self.known:
                 search = JointSearch(self, equations, series, values, progress)
             else:

@@ -65,7 +65,7 @@ class Guesses(NamedTuple):
     floor: Array
 
 
-class Search(Protocol):
+class SearchFromGuess(Protocol):
     """A search for start values."""
 
     def guesses(self) -> Guesses:
@@ -253,7 +253,7 @@ def fit_of_guesses(guesses: Guesses, laws_of: LawsOf, count: Count) -> Fit | Non
     return min(fits, key=lambda fit: fit.value, default=None)
 
 
-def lowest_start(search: Search, laws_of: LawsOf, count: Count) -> tuple[Any, Array]:
+def lowest_start(search: SearchFromGuess, laws_of: LawsOf, count: Count) -> tuple[Any, Array]:
     """The energy function and the θ (q,) of lowest energy with priors: from the search, or from the guess.
 
     The result of the search stays, to the bit, unless the fit from the guess is lower by more than SAME_ENERGY. Where

@@ -101,7 +101,7 @@ def energy_at(energy: SolutionEnergy, theta: Array) -> float:
     return float(energy.evaluate(theta[None])[0][0])
 
 
-class Search(Protocol):
+class SearchByStep(Protocol):
     """What is used of a ``StartSearch``."""
 
     step: float
@@ -113,7 +113,7 @@ class Search(Protocol):
         """θ of lower energy, and that energy."""
 
 
-def searched_with_short_steps(search: Search) -> tuple[Any, Array]:
+def searched_with_short_steps(search: SearchByStep) -> tuple[Any, Array]:
     """What a search finds with steps so short that half of them changes the energy there by less than SAME_ENERGY.
 
     Where half of them changes it by more than GHOST, or where a step is too long for the solution, the search begins
