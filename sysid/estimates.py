@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from toolkit.diagnostics import r_hat
 from toolkit.errors import check_array, check_number, optional, shown
@@ -86,7 +86,7 @@ def doubt_of_mixing(names: tuple[str, ...], draws: Array, shares: Array | None) 
         return ""
     found = np.nan_to_num(r_hat(draws, weights=weights))
     halves, n = 2 * n_chains, n_draws // 2
-    spread = float(stats.f.isf(FALSE_ALARMS / (2 * q), halves - 1, halves * (n - 1)))
+    spread = float(scipy.special.fdtri(halves - 1, halves * (n - 1), 1.0 - FALSE_ALARMS / (2 * q)))
     limit = max(MAX_R_HAT, float(np.sqrt(1.0 + max(spread - 1.0, 0.0) / n)))
     worst = int(np.argmax(found))
     if found[worst] <= limit:

@@ -809,6 +809,21 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
     )  # fmt: skip
 
 
+N_LADDER, N_LADDER_DRAWS = 64, 1_024  # values of one parameter, from so many draws: all but a thousandth of its prior
+
+
+def prior_ladders(draft: Identification) -> Array:
+    """Positions (N_LADDER, q) of each parameter of the system at even quantiles of its prior; nan where it has none."""
+    rng, ladders = np.random.default_rng(2), np.full((N_LADDER, draft.dim), np.nan)
+    for k in np.flatnonzero(movable_of(draft)):
+        law, is_log = draft.priors[k], draft.coordinates.log[k]
+        if not law.is_flat and not law.spikes:
+            values = law.draws(N_LADDER_DRAWS, rng)
+            values = np.log(values[values > 0.0]) if is_log else values
+            ladders[:, k] = np.quantile(values, np.linspace(0.0, 1.0, N_LADDER)) if values.size else np.nan
+    return ladders
+
+
 def movable_of(draft: Identification) -> Bools:
     """Which entries (q,) are parameters of the system."""
     return np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
@@ -843,7 +858,8 @@ def with_checked_steps(
     posterior = SteppedPosterior(
         energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
         draft.coordinates.parameters, draft.coordinates.positions, find_modes, first,
-        places[: N_PLACES // 2 if is_proper else 0], places[N_PLACES // 2 :], movable_of(draft),
+        places[: N_PLACES // 2 if is_proper else 0], places[N_PLACES // 2 :], prior_ladders(draft),
+        movable_of(draft),
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
     at = draft.coordinates.parameters(checked.at)

@@ -91,7 +91,7 @@ def excesses_of(fits: Sequence[Fitted], *, above: float) -> list[Excess]:
             residual = math.sqrt(float(np.mean((data - fit.solution[own]) ** 2)))
             local = local_noise(fit.times[own], data)
             sd = max(local.sd, float(fit.known_sds[d]))
-            least = max(above, math.sqrt(float(scipy.stats.f.isf(FALSE_ALARMS, own.sum(), local.freedom))))
+            least = max(above, math.sqrt(float(scipy.special.fdtri(own.sum(), local.freedom, 1.0 - FALSE_ALARMS))))
             if sd > 0.0 and residual > least * sd and residual > LEAST_SHARE * float(data.std()):
                 found.append(Excess(fit.names[d], residual, sd))
     return sorted(found, key=lambda excess: -excess.ratio)

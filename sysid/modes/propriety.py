@@ -19,13 +19,15 @@ from .search import FEW_DAMPINGS
 FAR = 10.0  # standard deviations: where a Gaussian profile has risen by FAR²/2 = 50 nats
 DOUBTFUL = 25.0  # nats: a profile that has risen by less there is followed farther out
 REACHABLE = 12.0  # nats: exp(−12) = 6e-6; a profile that levels off higher changes no interval of 10⁵ draws
-LEAST_SLOPE = (
-    1.25  # of −log density by log distance; the integral is infinite where it is 1 or less, as with ridges a b = c
-)
+# Of −log density by log distance; the integral is infinite where it is 1 or less, as with ridges a b = c.
+LEAST_SLOPE = 1.25
 N_DOUBLINGS = 10  # of the distance, from 2 standard deviations to 1,000
 LEAST_DOUBLINGS = 3  # over which a profile is judged
 LEVEL = 0.5  # nats within which energies count as level
 LARGEST_LOG = 23.0  # of a parameter that is sampled as its logarithm, from the mode: a factor of 10¹⁰
+STILL_LEVEL = 1.0  # nats that a profile may rise to where solutions end: a Gaussian one has risen by 2 at 2 sds
+POORLY_KNOWN = 0.3  # standard deviation over the value, or of a logarithm: beyond it ridges may be curved
+SDS_BEYOND = 10.0  # of a mode, of which so many lie beyond the end of solutions
 POOR_CURVATURE = 1e-6  # relative to the diagonal: below it a standard deviation is no unit of distance
 N_SCREENING_STEPS = 3
 SCREENING_FACTORS = np.array([1.0, 0.3, 0.05])
@@ -110,14 +112,26 @@ def open_tails(
     try:
         doubtful = [True] * len(sides)
         if centre.has_scale:
-            doubtful = [energy - centre.energy < DOUBTFUL for energy in screened(counted, centre, sides)]
+            poor = poorly_known(centre, log)
+            rises = np.array(screened(counted, centre, sides)) - centre.energy
+            is_bent = np.abs(rises - 0.5 * FAR**2) > 0.25 * FAR**2  # from what a Gaussian profile rises by
+            doubtful = [
+                bool(rise < DOUBTFUL or (poor[k] and bent))
+                for (k, _), rise, bent in zip(sides, rises, is_bent, strict=True)
+            ]
         for (k, side), is_doubtful in zip(sides, doubtful, strict=True):
-            tail = followed(counted, centre, k, side, bool(log[k])) if is_doubtful else None
+            tail = followed(counted, centre, k, side, bool(log[k]), contains) if is_doubtful else None
             if tail is not None:
                 found.append(tail)
     except (TimeoutError, EnoughError):
         pass
     return found
+
+
+def poorly_known(centre: Centre, log: Bools) -> Bools:
+    """Parameters (q,) whose ridges may be curved: their standard deviations are large beside their values."""
+    sds = np.sqrt(np.diag(centre.covariance))
+    return np.asarray(sds > POORLY_KNOWN * np.where(log, 1.0, np.abs(centre.position)))
 
 
 def screened(evaluate: Evaluate, centre: Centre, sides: list[tuple[int, float]]) -> list[float]:
@@ -141,10 +155,19 @@ def screened(evaluate: Evaluate, centre: Centre, sides: list[tuple[int, float]])
     return list(energies.tolist())
 
 
-def followed(evaluate: Evaluate, centre: Centre, k: int, side: float, is_log: bool) -> OpenTail | None:
-    """The tail of parameter ``k`` on one side where its profile levels off, found at doubled distances."""
+def followed(
+    evaluate: Evaluate, centre: Centre, k: int, side: float, is_log: bool, contains: Contains | None
+) -> OpenTail | None:
+    """The tail of parameter ``k`` on one side where its profile levels off, found at doubled distances.
+
+    A profile that is still level where solutions end counts, too, on the side where the parameter grows: steps of a
+    solver are too long for fast rates.
+    """
     own = centre.position[k]
-    unit = 2.0 * math.sqrt(centre.covariance[k, k]) if centre.has_scale else max(abs(own), 0.1)
+    size = 1.0 if is_log else max(abs(own), 0.1)
+    sd = math.sqrt(centre.covariance[k, k])
+    unit = 2.0 * sd if centre.has_scale and sd < size else size
+    grows = is_log or side * own > 0.0
     rest = np.delete(centre.position, k)
     marginals, distances, energies, previous = [], [], [], rest
     for doubling in range(N_DOUBLINGS + 1):
@@ -153,6 +176,10 @@ def followed(evaluate: Evaluate, centre: Centre, k: int, side: float, is_log: bo
             break
         low = lowest_of_others(evaluate, k, own + side * distance, rest, previous)
         if low is None:
+            is_allowed = contains is None or contains(np.insert(rest, k, own + side * distance)[None])[0]
+            if grows and is_allowed and is_level_at_end(centre, k, energies, distance):
+                end = own + side * (distances[-1] if distances else 0.0)
+                return OpenTail(k, float(own), float(end), max(energies, default=centre.energy) - centre.energy)
             break
         previous, rest = rest, low.position
         if low.energy - centre.energy > REACHABLE:
@@ -168,6 +195,13 @@ def followed(evaluate: Evaluate, centre: Centre, k: int, side: float, is_log: bo
     level = next(i for i in range(len(energies)) if max(abs(e - energies[-1]) for e in energies[i:]) < LEVEL)
     begin, end = own + side * distances[level], own + side * distances[-1]
     return OpenTail(k, float(begin), float(end), float(energies[-1] - centre.energy))
+
+
+def is_level_at_end(centre: Centre, k: int, energies: list[float], end: float) -> bool:
+    """Whether a profile is level where solutions end, at the distance ``end``: by its energies, or by its curvature."""
+    if not energies:
+        return centre.has_scale and math.sqrt(centre.covariance[k, k]) > SDS_BEYOND * end
+    return energies[-1] - centre.energy < STILL_LEVEL
 
 
 class LowestOthers(NamedTuple):

@@ -35,7 +35,8 @@ class SteppedPosterior(NamedTuple):
     parameters: of positions. positions: of parameters. find_modes: a search for modes of an energy in positions, which
     is that of the likelihood's energy. start: a position (q,). prior_draws: positions (n, q), drawn from the priors
     where these are proper; none where none is. places: positions (n, q) about the start, which are compared where there
-    are neither modes nor draws of priors. movable: which entries (q,) are parameters of the system.
+    are neither modes nor draws of priors. ladders: values (n, q) of each parameter of the system at even quantiles of
+    its prior; nan where it has none. movable: which entries (q,) are parameters of the system.
     """
 
     energy: SolutionEnergy
@@ -46,6 +47,7 @@ class SteppedPosterior(NamedTuple):
     start: Array
     prior_draws: Array
     places: Array
+    ladders: Array
     movable: Bools
 
 
@@ -178,7 +180,7 @@ def has_fast_twins(grids: Grids, found: Array) -> bool:
     points = grids.posterior.positions((theta[:, None] * factors.reshape(1, -1, q)).reshape(-1, q))
     energies = grids.evaluate_with(1)(points)[0]
     lowest = grids.evaluate_with(1)(found)[0].min()
-    near = points[energies - lowest <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)]
+    near = points[energies - lowest <= 0.5 * scipy.special.chdtri(q, BEYOND)]
     return len(near) > 0 and bool(grids.unresolved(near).any())
 
 
@@ -192,7 +194,7 @@ def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
     posterior = grids.posterior
     q = posterior.start.size
     found = np.array([mode.position for mode in modes]).reshape(-1, q)
-    others = np.concatenate([about(modes, q), posterior.prior_draws[:N_OF_PRIORS]])
+    others = np.concatenate([about(modes, q), posterior.prior_draws[:N_OF_PRIORS], one_by_one(posterior, modes)])
     points = np.concatenate([posterior.start[None], found, others if len(others) else posterior.places[:N_PROPOSED]])
     long = grids.evaluate_with(1)(points)[0]
     short = np.array(grids.evaluate_with(2)(points)[0]) if len(grids.factors) > 1 else long
@@ -203,16 +205,31 @@ def compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
                 short[rows] = grids.resolved(points[rows], is_limited=is_limited)[0]
     lower = np.fmin(np.where(np.isnan(long), np.inf, long), np.where(np.isnan(short), np.inf, short))
     with np.errstate(invalid="ignore"):  # where no energy is finite
-        matters = lower - lower[: 1 + len(found)].min() <= 0.5 * scipy.stats.chi2.isf(BEYOND, q)
+        matters = lower - lower[: 1 + len(found)].min() <= 0.5 * scipy.special.chdtri(q, BEYOND)
     matters[: 1 + len(found)] = np.isfinite(lower[: 1 + len(found)])
-    depth = np.maximum(lower - lower.min(initial=np.inf), 0.0) - 0.5 * q
     with np.errstate(invalid="ignore"):
+        depth = np.maximum(lower - lower.min(initial=np.inf), 0.0) - 0.5 * q
         nats = np.abs(long - short)
         change = np.where(matters, np.where(np.isnan(nats), np.inf, nats) / np.maximum(depth, 1.0), 0.0)
     worst = int(np.argmax(change))
     return Checked(
         grids.likelihood(1), modes, float(change[worst]), float(nats[worst]), points[worst], len(grids.factors) > 1
     )
+
+
+def one_by_one(posterior: SteppedPosterior, modes: tuple[Mode, ...]) -> Array:
+    """Positions (n, q) at the weightiest mode but for one parameter of the system, which goes through its prior.
+
+    Data may leave one parameter open over its whole prior, as a fast rate that is over before the first of them. Draws
+    of all priors together miss such places, as the other parameters are wrong there.
+    """
+    moved = np.flatnonzero(~np.isnan(posterior.ladders).any(axis=0))
+    if not modes or not moved.size:
+        return np.zeros((0, posterior.start.size))
+    best = max(modes, key=lambda mode: mode.weight).position
+    points = np.tile(best, (moved.size, len(posterior.ladders), 1))
+    points[np.arange(moved.size), :, moved] = posterior.ladders[:, moved].T
+    return points.reshape(-1, best.size)
 
 
 def about(modes: tuple[Mode, ...], q: int) -> Array:

@@ -102,7 +102,7 @@ def is_same(energies: Array, own: Array) -> Bools:
 
 
 def candidate_symmetries(log: Bools) -> Iterator[Symmetry]:
-    """Flips of one parameter, swaps of two, flips of two, then two swaps at once."""
+    """Flips of one parameter, swaps of two, with or without their signs, flips of two, then two swaps at once."""
     q = len(log)
     order, sign = np.arange(q), np.ones(q)
     signed = np.flatnonzero(~log)
@@ -113,14 +113,16 @@ def candidate_symmetries(log: Bools) -> Iterator[Symmetry]:
         change[list(flipped)] = -1.0
         return Symmetry(order, change)
 
-    def swap(swapped: tuple[tuple[int, int], ...]) -> Symmetry:
-        change = np.array(order)
+    def swap(swapped: tuple[tuple[int, int], ...], factor: float = 1.0) -> Symmetry:
+        change, signs = np.array(order), np.array(sign)
         for j, k in swapped:
             change[[j, k]] = k, j
-        return Symmetry(change, sign)
+            signs[[j, k]] = factor
+        return Symmetry(change, signs)
 
     yield from map(flip, itertools.combinations(signed, 1))
     yield from (swap((pair,)) for pair in pairs)
+    yield from (swap((pair,), -1.0) for pair in pairs if not log[pair[0]])
     yield from map(flip, itertools.combinations(signed, 2))
     yield from (swap(two) for two in itertools.combinations(pairs, 2) if not set(two[0]) & set(two[1]))
 

@@ -174,6 +174,7 @@ NOT_CALLED = {
         "Sampler.per_chain", "Spread.ends", "Spread.box_of", "Target.compiled", "Dynamics.compiled",
         "Dynamics.memory_names",
         "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
+        "Dynamics.n_friction_rows", "Dynamics.friction",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
         "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
         "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",

@@ -316,6 +316,7 @@ DOORS = [
 OTHERS = {
     "toolkit verify", "toolkit make_job", "toolkit run_sampler", "toolkit stream_sampler", "toolkit tune",
     "sysid compare_pysindy", "sysid discover", "sysid Discovery simulate", "sysid Discovery forecast",
+    "sysid Discovery forecast_check", "sysid forecast_check",
     "figures produce", "targets run_chains", "targets numeric_data_set",
     "targets numbers",
 }  # fmt: skip

@@ -762,8 +762,8 @@ MUTANTS = [
     Mutant(
         "discovery: forecasts begin at the first state",
         "sysid/discovery/sparse_equations.py",
-        "check_times(times), None, self.path.last, seed",
-        "check_times(times), None, self.path.first, seed",
+        "self._times(times), None, self.path.last, seed",
+        "self._times(times), None, self.path.first, seed",
         "tests/sysid/discovery/test_sparse_equations.py",
     ),
     Mutant(

@@ -3,6 +3,7 @@
 import datetime as dt
 import functools
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,20 @@ def problem(prior=None):
 def run():
     """A short run of it."""
     return toolkit.sample(problem().scaled(), samplers.sgld(0.1), n_steps=20, seed=0, n_chains=2, threads=1)
+
+
+@functools.cache
+def by_trajectory():
+    """A posterior of the parameters of solutions."""
+    system = systems.lotka_volterra()
+    series = data.simulate(system, np.arange(0.0, 6.0, 0.5), noise=0.1, seed=2)
+    return sysid.identify(series, system, likelihood="trajectory", n_searches=0).scaled()
+
+
+@functools.cache
+def run_by_trajectory():
+    """A run of it."""
+    return toolkit.sample(by_trajectory(), samplers.hmc(0.1), n_steps=20, seed=0, n_chains=2, threads=1)
 
 
 @functools.cache
@@ -133,8 +148,10 @@ def load(path=None, time="t", states=None, missing=("", "NA"), decimal=".", time
 
 
 def estimates_of(run, level):
-    """Estimates of a run."""
-    return problem().scaled().estimates(run, level=level)
+    """Estimates of a run, which is too short for its R-hat."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return problem().scaled().estimates(run, level=level)
 
 
 def shaped(good, shape, holds=lambda a: True, *, finite=True):
@@ -938,7 +955,7 @@ CALLS = [
     ),
     Call(
         "sysid.likelihoods.trajectories.Trajectory.prepare",
-        likelihoods.trajectory().prepare,
+        lambda data, model, progress=None: likelihoods.trajectory().prepare(data, model, progress),
         {"data": DATA, "model": LORENZ},
         {"data": SERIES, "model": MODELS, "progress": SEARCHES},
         tried=False,
@@ -1083,6 +1100,13 @@ CALLS = [
         {"run": OTHER_RUNS, "level": OPEN_SHARE},
         {"run": "draws"},
     ),
+    Call(
+        "sysid.identification.Identification.solver_check of a run",
+        lambda run: by_trajectory().solver_check(run),
+        lambda: {"run": run_by_trajectory()},
+        {"run": OTHER_RUNS},
+    ),
+    Call("sysid.identification.Identification.refined of it", lambda: by_trajectory().refined()),
     Call(
         "sysid.identification.Identification.inclusion of a run",
         lambda run: problem().scaled().inclusion(run),

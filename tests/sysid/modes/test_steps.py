@@ -215,7 +215,7 @@ def test_steps_too_many_for_finer_ones_are_kept_and_said_not_to_be_checked():
     assert factor_where_same(energy, theta) == 1
     plain = SteppedPosterior(
         energy, lambda energy: energy.evaluate, lambda theta: theta, lambda theta: theta, lambda evaluate, energy: (),
-        theta, np.zeros((0, 1)), theta[None] + np.arange(3.0)[:, None], np.array([True]),
+        theta, np.zeros((0, 1)), theta[None] + np.arange(3.0)[:, None], np.full((3, 1), np.nan), np.array([True]),
     )  # fmt: skip
     checked = checked_steps(plain, may_refine=True)
     assert not checked.is_fine
@@ -229,10 +229,32 @@ def test_modes_of_a_search_whose_time_was_up_are_those_of_the_steps_before():
     found = iter([(Mode(np.array([0.1]), 0.005, np.eye(1), 1.0),), ()])
     posterior = SteppedPosterior(
         Long(n_steps=4, n_states=4), lambda energy: evaluate, lambda theta: theta, lambda theta: theta,
-        lambda evaluate, energy: next(found), np.zeros(1), np.zeros((0, 1)), np.zeros((1, 1)), np.array([True]),
+        lambda evaluate, energy: next(found), np.zeros(1), np.zeros((0, 1)), np.zeros((1, 1)),
+        np.full((3, 1), np.nan), np.array([True]),
     )  # fmt: skip
     grids = Grids(posterior, posterior.energy, is_judged=False)
     first = grids.modes(())
     assert len(first) == 1
     (kept,) = grids.modes(first)
     assert abs(kept.position[0]) < 1e-6
+
+
+PLATEAU = Series(
+    np.arange(9.0), np.append(np.nan, 7.0 + 0.2 * np.random.default_rng(2).standard_normal(8))[:, None], ("x",)
+)
+
+
+def test_a_rate_that_data_leave_open_is_free_over_its_prior():
+    """Data that begin after the rise: the posterior of k follows its prior, and steps of the solver do not cut it.
+
+    By quadrature the 95 % quantile of k is 21 where its prior is LN(1, 1); at k = 40 is 0.4 % of the prior.
+    """
+    law = trajectory(start=[0.0], noise=0.2)
+    prior = {"k": priors.lognormal(1.0, 1.0), "A": priors.gaussian(5.0, 20.0)}
+    problem = identify(PLATEAU, relaxing(0.5), likelihood=law, prior=prior)
+    level = problem.modes.parameters[0, 1]
+    energies = problem.target.evaluate(problem.positions([[5.0, level], [20.0, level], [40.0, level]]))[0]
+    log_prior = 0.5 * (np.log([5.0, 20.0, 40.0]) - 1.0) ** 2
+    np.testing.assert_allclose(np.diff(energies), np.diff(log_prior), atol=0.3)
+    with pytest.warns(UserWarning, match="is too coarse for this posterior"):
+        identify(PLATEAU, relaxing(0.5), likelihood=law, prior=prior | {"k": priors.lognormal(1.0, 3.0)})

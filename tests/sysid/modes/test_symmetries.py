@@ -108,3 +108,10 @@ def test_candidates_of_many_parameters_come_one_by_one_swaps_among_the_first():
     signed = list(itertools.islice(candidate_symmetries(np.zeros(40, np.bool_)), 100))
     assert sum((one.sign < 0.0).any() for one in signed) == 40
     assert sum((one.order != np.arange(40)).any() for one in signed) == 60
+
+
+def test_a_swap_with_both_signs_is_among_the_candidates():
+    """(exp(r t) − exp(−d t))/(r + d) is unchanged by r → −d, d → −r."""
+    swapped = np.array([-0.5, -0.8])
+    given, found = np.array([0.8, 0.5]), candidate_symmetries(np.zeros(2, np.bool_))
+    assert any(np.array_equal(one(given), swapped) for one in found)
