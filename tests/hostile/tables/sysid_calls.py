@@ -962,7 +962,7 @@ CALLS = [
     ),
     Call(
         "sysid.likelihoods.trajectories.Trajectory.energy_and_start",
-        likelihoods.trajectory().energy_and_start,
+        lambda data, model, progress=None: likelihoods.trajectory().energy_and_start(data, model, progress),
         {"data": DATA, "model": LORENZ},
         {"data": SERIES, "model": MODELS, "progress": SEARCHES},
         tried=False,
@@ -1254,6 +1254,7 @@ CALLS = [
                 {
                     "fraction": OPEN_SHARE._replace(odd=None),  # which may leave too few rows
                     "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
+                    "time_limit": POSITIVE._replace(odd=None),
                 },
             ),
             ("residuals", {}, {"series": or_none(SERIES)}),
