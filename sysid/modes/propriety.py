@@ -164,12 +164,14 @@ def followed(
     solver are too long for fast rates.
     """
     own = centre.position[k]
-    size = 1.0 if is_log else max(abs(own), 0.1)
+    size = 1.0 if is_log and centre.has_scale else max(abs(own), 0.1)
     sd = math.sqrt(centre.covariance[k, k])
     unit = 2.0 * sd if centre.has_scale and sd < size else size
-    grows = is_log or side * own > 0.0
     rest = np.delete(centre.position, k)
-    marginals, distances, energies, previous = [], [], [], rest
+    marginals: list[float] = []
+    distances: list[float] = []
+    energies: list[float] = []
+    previous = rest
     for doubling in range(N_DOUBLINGS + 1):
         distance = unit * 2.0**doubling
         if is_log and distance > LARGEST_LOG:
@@ -177,6 +179,7 @@ def followed(
         low = lowest_of_others(evaluate, k, own + side * distance, rest, previous)
         if low is None:
             is_allowed = contains is None or contains(np.insert(rest, k, own + side * distance)[None])[0]
+            grows = distance > 2.0 and bool(energies) if is_log else side * own > 0.0  # a logarithm by a factor e
             if grows and is_allowed and is_level_at_end(centre, k, energies, distance):
                 end = own + side * (distances[-1] if distances else 0.0)
                 return OpenTail(k, float(own), float(end), max(energies, default=centre.energy) - centre.energy)

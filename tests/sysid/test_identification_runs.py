@@ -55,7 +55,8 @@ def test_starts_of_positive_parameters_are_positive_where_least_squares_are_not(
         assert (made.parameters(starts)[:, 0] > 0.0).all()
 
 
-@pytest.mark.filterwarnings("ignore:identify. no mode was found")  # prey alone do not tell how many predators there are
+# Prey alone do not tell how many predators there are.
+@pytest.mark.filterwarnings("ignore:identify. no mode was found", "ignore:identify. the posterior is improper")
 def test_initial_states_are_those_of_the_likelihood():
     """Columns of data in any order, a start that is given, states without data: none is taken for another."""
     swapped = Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1], noise=PREY.noise)

@@ -13,7 +13,8 @@ from benchmarks.runner.tables import line
 from . import __path__ as folder
 from .case import LONGEST, Case, Outcome
 
-BEFORE = Path(__file__).resolve().parents[2] / "measured" / "referee_before.csv"
+TABLE = "referee_before"
+BEFORE = Path(__file__).resolve().parents[2] / "measured" / f"{TABLE}.csv"
 COLUMNS = ("point", "case", "posed by", "right", "before", "now", "what is said now")
 NOT_CASES = ("__main__", "case")
 
