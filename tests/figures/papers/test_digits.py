@@ -36,6 +36,7 @@ def test_all_methods_cost_the_same(produced):
         assert record.gradient_evaluations == 80 * record.chains // members
 
 
+@pytest.mark.slow
 def test_reflected_methods_are_those_without_with_walls():
     """Same sampler and step sizes, all weights in [−4, 4]; far from the walls the same draws."""
     part = digits.split(*(values[:60] for values in digits.digits()))

@@ -167,6 +167,7 @@ def identified():
     return identify(product_alone(0), ENZYME, likelihood="trajectory", prior=PRIORS, n_searches=2)
 
 
+@pytest.mark.slow
 def test_two_of_three_states_hidden_the_start_is_no_higher_than_the_guess_nor_than_least_squares():
     data, problem = product_alone(0), identified()
     location = np.log(np.append(GUESS, GUESSED_START[:2]))
