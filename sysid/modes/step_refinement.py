@@ -142,7 +142,8 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     energy = posterior.energy
     draws = posterior.prior_draws
     grids = Grids(posterior, energy, is_judged=False)
-    if may_refine and len(draws):
+    may_judge = may_refine and energy.method not in IMPLICIT_ORDERS  # whose steps are never too long to be stable
+    if may_judge and len(draws):
         # Where a solution leaves the limits the energy is infinite without being judged.
         has_energy = np.isfinite(grids.evaluate_with(1)(draws)[0])
         grids = Grids(posterior, energy, is_judged=bool((has_energy & grids.unresolved(draws)).any()))
@@ -150,7 +151,7 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     for _ in range(MAX_ROUNDS):
         modes = grids.modes(modes)
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
-        needs_judging = may_refine and not grids.is_judged and len(found) > 0
+        needs_judging = may_judge and not grids.is_judged and len(found) > 0
         if needs_judging and (grids.unresolved(found).any() or has_fast_twins(grids, found)):
             grids = Grids(posterior, energy, is_judged=True)
             modes = grids.modes(modes)
