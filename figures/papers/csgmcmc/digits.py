@@ -23,7 +23,7 @@ from toolkit.tempering import Partition, adapted_correction, continuous_temperin
 HIDDEN, PRIOR, TEMPERATURE, BATCH, FRICTION = (50,), 1.0, 0.1, 128, 0.1
 MEMBERS = 4  # chains of an ensemble, replicas that interact
 DRAWS = 40  # networks whose predictions are averaged
-STEPS = (0.03, 0.1, 0.3, 1.0, 3.0)  # N times the step sizes that are tried
+STEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # N times the step sizes that are tried
 BINS = 15  # of the calibration error
 KNOWN = 5  # digits below it are trained on where the others are asked
 METRICS = ("accuracy", "log_loss", "calibration_error", "auroc")
