@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from ..arrays import Array
-from .laplace import MIN_CURVATURE, Contains, Evaluate, descend, in_batches
+from .laplace import MIN_CURVATURE, Contains, Curvature, Evaluate, descend, in_batches
 
 N_PLACES = 256
 N_NEIGHBOURS = 6  # a place lower than so many around it begins a search
@@ -19,6 +19,8 @@ N_ITERATIONS = 30  # of a search
 FEW_DAMPINGS = np.array([0.0, 1e-4, 1e-2, 0.1, 1.0, 10.0, 1e3])
 SAME = 3.0  # standard deviations: modes nearer than that are one
 MAX_DECREMENT = 0.05  # nats that another Newton step would gain of what counts as a mode
+CONVERGED, NEAR = 1e-6, 1.0  # such nats: of a search that has ended, and of one that is worth being continued
+N_MORE = 100  # iterations of a search that is continued, as along a curved ridge
 LEAST_WEIGHT = 1e-3  # of a mode that is kept
 
 
@@ -115,11 +117,18 @@ def mode_from(evaluate: Evaluate, start: Array, contains: Contains | None) -> Mo
     position, energy, curvature = descend(
         evaluate, start, contains=contains, n_iterations=N_ITERATIONS, dampings=FEW_DAMPINGS
     )
-    if curvature is None or curvature.values[0] < MIN_CURVATURE or not np.isfinite(curvature.values).all():
+    if CONVERGED < decrement(evaluate, position, curvature) <= NEAR:  # ends along a ridge would each be a mode
+        position, energy, curvature = descend(evaluate, position, contains=contains, n_iterations=N_MORE)
+    if curvature is None or not decrement(evaluate, position, curvature) <= MAX_DECREMENT:
         return None
-    root = curvature.root
-    decrement = 0.5 * float(np.sum((root.T @ evaluate(position[None])[1][0]) ** 2))
-    return Mode(position, energy, root, 1.0) if decrement <= MAX_DECREMENT else None
+    return Mode(position, energy, curvature.root, 1.0)
+
+
+def decrement(evaluate: Evaluate, position: Array, curvature: Curvature | None) -> float:
+    """Nats that another Newton step would gain; infinite where curvatures are not positive."""
+    if curvature is None or curvature.values[0] < MIN_CURVATURE or not np.isfinite(curvature.values).all():
+        return np.inf
+    return 0.5 * float(np.sum((curvature.root.T @ evaluate(position[None])[1][0]) ** 2))
 
 
 def is_another(mode: Mode, known: Mode) -> bool:

@@ -298,6 +298,13 @@ MUTANTS = [
         "tests/sysid/modes/test_search.py",
     ),
     Mutant(
+        "modes: ends of searches along a ridge are modes",
+        "sysid/modes/search.py",
+        "position, curvature) <= NEAR",
+        "position, curvature) <= 0.0",
+        "tests/sysid/modes/test_search.py",
+    ),
+    Mutant(
         "modes inside: the barrier pulls outwards",
         "sysid/modes/inside.py",
         "gradients - (slopes / held[..., None])",

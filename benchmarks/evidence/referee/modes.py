@@ -227,7 +227,7 @@ def exponentials(seed: int) -> Outcome:
     return classified(call, lambda found: found == "weights [0.5, 0.5]")
 
 
-def hidden_sign() -> Any:
+def hidden_sign() -> str:
     """A hidden state with its gain: both may change their sign together."""
     times = np.linspace(0.0, 10.0, 51)
     rates = lambda t, x, p: (p[0] * x[1] - 0.5 * x[0], -0.3 * x[1])  # noqa: E731
@@ -235,7 +235,9 @@ def hidden_sign() -> Any:
     values = truth + 0.02 * np.random.default_rng(0).standard_normal(51)
     system = systems.own(rates, states=["x", "h"], parameters=["gain"], usual=[1.0], start=[0.0, 1.0])
     prior = {"gain": priors.gaussian(0.0, 1.0), "h(0)": priors.gaussian(0.0, 5.0)}
-    return identify(Series(times, values[:, None], ["x"]), system, likelihood="trajectory", prior=prior, progress=False)
+    data = Series(times, values[:, None], ["x"])
+    problem = identify(data, system, likelihood="trajectory", prior=prior, progress=False)
+    return f"weights {np.sort(problem.modes.weights).round(3).tolist()}"
 
 
 POSITIVE = {"c": priors.lognormal(0.0, 1.0)}
@@ -316,8 +318,8 @@ CASES = (
     Case(10, "two exponentials", "others", "two modes of 0.5, or told", lambda: exponentials(5)),
     Case(10, "two exponentials, another seed", "ours", "two modes of 0.5, or told", lambda: exponentials(8)),
     Case(
-        10, "a hidden state and its gain", "ours", "told",
-        lambda: told(hidden_sign, "gain → −gain, h(0) → −h(0)", wanted=True),
+        10, "a hidden state and its gain", "ours", "two modes of 0.5, or told",
+        lambda: classified(hidden_sign, lambda found: found == "weights [0.5, 0.5]"),
     ),
     Case(
         10, "c² with c > 0", "ours", "nothing to say",

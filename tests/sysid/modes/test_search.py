@@ -57,6 +57,28 @@ def test_modes_of_a_mixture_are_found_with_their_weights():
     assert alone[0].weight == 1.0
 
 
+@pytest.mark.parametrize(("product", "noise", "wide"), [(1.6, 0.02, 5.0), (2.0, 1e-3, 1.0), (6.0, 0.01, 2.0)])
+def test_the_ends_of_searches_along_a_curved_ridge_are_one_mode(product, noise, wide):
+    """ab is known to ``noise``; a ~ N(0, 1), b ~ N(0, wide²). The modes: a² = (ab)/wide but for O(noise²), half each.
+
+    Searches that stop on the way along the ridge are more than three of their thin standard deviations apart.
+    """
+
+    def evaluate(points):
+        a, b = points.T
+        off = (a * b - product) / noise**2
+        energies = 0.5 * noise**2 * off**2 + 0.5 * a**2 + 0.5 * (b / wide) ** 2
+        return energies, np.stack([off * b + a, off * a + b / wide**2], axis=1)
+
+    places = np.random.default_rng(4).normal(size=(256, 2)) * [1.0, wide]
+    found = search_modes(evaluate, np.array([0.7, 1.1]), places, n_searches=8)
+    top = np.sqrt(product / wide) * np.array([1.0, wide])
+    assert len(found) == 2
+    for mode in found:
+        np.testing.assert_allclose(np.abs(mode.position), top, rtol=1e-2)
+        assert mode.weight == pytest.approx(0.5, abs=1e-3)
+
+
 def test_a_narrow_mode_weighs_less_than_a_wide_one_of_the_same_height():
     """0.7 N(0, 1) + 0.3 N(20, 0.1²): the narrow one is 4.3 times as high."""
 
