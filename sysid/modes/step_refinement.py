@@ -8,6 +8,7 @@ have.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors
 BEYOND = 1e-9  # of a normal posterior: draws farther out do not matter
 N_FACTORS, LARGEST_FACTOR = 512, 100.0  # of each parameter: 0.9 % apart
+FEW_STEPS = 8  # for each step: with so many at most, solutions cost less than to ask why they have no energy
 DEEP_COST = 4096  # solutions with the steps of the likelihood that searches may spend on finer ones
 MOST_NUMBERS = 500_000  # states of one solution with finer steps, for memory
 
@@ -85,9 +87,14 @@ class Grids:
         self._spent = 0
 
     def likelihood(self, factor: int) -> SolutionEnergy:
-        """The likelihood's energy with ``factor`` steps for each step."""
-        finer = self.energy if factor == 1 else self.energy.with_steps(factor)
-        return finer.judged_at(self.at) if self.is_judged else finer
+        """The likelihood's energy with ``factor`` steps for each step; all are judged in the same units."""
+        energy = self.judged if self.is_judged else self.energy
+        return energy if factor == 1 else energy.with_steps(factor)
+
+    @cached_property
+    def judged(self) -> SolutionEnergy:
+        """The likelihood's energy, infinite where a step is too long."""
+        return self.energy.judged_at(self.at)
 
     def evaluate_with(self, factor: int) -> Evaluate:
         """The posterior's energy and gradient with ``factor`` steps for each step."""
@@ -119,9 +126,13 @@ class Grids:
         is_limited: whether all points together may cost no more than DEEP_COST.
         """
         energies, slopes = (np.array(of) for of in self.evaluate_with(1)(points))
-        factors = np.ones(len(points), np.int64)
+        factors, is_open = np.ones(len(points), np.int64), np.ones(len(points), np.bool_)
         for factor in self.factors[1:] if self.is_judged else []:
-            missing = np.flatnonzero(~np.isfinite(energies))
+            missing = np.flatnonzero(is_open & ~np.isfinite(energies))
+            if missing.size and factor > FEW_STEPS:  # no finer steps help where these are short enough
+                coarser = self.energy.with_steps(factor // 2)
+                is_open[missing] = coarser.unresolved(self.posterior.parameters(points[missing]), self.at)
+                missing = missing[is_open[missing]]
             if not missing.size or (is_limited and self._spent + missing.size * factor > DEEP_COST):
                 break
             self._spent += missing.size * factor * is_limited

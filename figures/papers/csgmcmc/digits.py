@@ -7,7 +7,7 @@ averaged. What is compared is ours: the same posterior, starts, data and number 
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from figures import Study
 from figures.arrays import Array, Integers
 from targets import constrained, datasets, domains, posteriors
+from targets.domains import Convex
 from toolkit import DivergenceError, Run, Target, boundaries, samplers, schedules
 from toolkit.boundaries import Boundary
 from toolkit.samplers import Sampler
@@ -172,6 +173,12 @@ for _free, _reflected in (("SGD", "R-SGD"), ("SGHMC", "R-SGHMC"), ("cSGHMC", "R-
     METHODS[_reflected] = reflected_method(_free)
 
 
+@cache
+def weight_box(dim: int) -> Convex:
+    """|weight| ≤ WALL. One region serves all runs, as a point inside so many walls takes seconds to find."""
+    return domains.box([-WALL] * dim, [WALL] * dim)
+
+
 def run_method(
     study: Study, label: str, target: Any, method: Method, steps: Array, budget: int
 ) -> Run:  # fmt: skip
@@ -181,7 +188,7 @@ def run_method(
     """
     n_steps = budget // (method.members * method.replicas)
     if method.reflects:
-        target = constrained(target, domains.box([-WALL] * target.dim, [WALL] * target.dim))
+        target = constrained(target, weight_box(target.dim))
     sampler = method.make(np.repeat(steps, method.members), n_steps)
     half = 0 if sampler.schedule.name.startswith("cosine") else n_steps // 2
     per_chain = DRAWS // (method.members * method.replicas)

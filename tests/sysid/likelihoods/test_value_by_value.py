@@ -40,6 +40,12 @@ def prior_of(names):
     return {name: kinds[1] if name.startswith(("sd", "disp")) else kinds[k % 3] for k, name in enumerate(names)}
 
 
+def prior_near(system, names):
+    """The same, but that of rates is near the usual ones: against other priors a stiff search takes long."""
+    rates = zip(system.parameters, system.usual, strict=True)
+    return prior_of(names) | {name: priors.lognormal(np.log(usual), 1.5) for name, usual in rates}
+
+
 def log_prior(law, theta):
     """Log density by scipy.stats, whose Laplace's is −inf where the density is below 1e-308."""
     if law.kind == priors.LAPLACE:
@@ -81,9 +87,9 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_energy_is_that_of_all_values_and_the_prior(case):
     """In scaled positions, at draws about the mode: all constants but the prior's own, and Jacobians of logarithms."""
-    flat = CASES[case](None)
-    problem = CASES[case](prior_of(flat.names))
-    law = prior_of(problem.names)
+    names = CASES[case](None).names
+    law = prior_near(ROBERTSON, names) if case == "stiff" else prior_of(names)
+    problem = CASES[case](law)
     start = problem.usual_start()
     sizes = np.where(problem.coordinates.log, 1.0, np.maximum(np.abs(start), 0.1))
     problem = problem.scaled(start, np.diag(0.002 * sizes))

@@ -72,7 +72,8 @@ def test_two_compartments_have_two_modes_or_are_said_to_be_exchangeable():
 def test_residuals_that_are_no_noise_are_said_with_their_size():
     """A decay cannot follow an oscillation."""
     values = np.cos(3.0 * TIMES) + 0.03 * np.random.default_rng(1).standard_normal(41)
-    _, said = identified(Series(TIMES, values[:, None], ("x",)), SQUARE, prior={"c": priors.lognormal(0.0, 1.0)})
+    data, prior = Series(TIMES, values[:, None], ("x",)), {"c": priors.lognormal(0.0, 1.0)}
+    _, said = identified(data, SQUARE, prior=prior, likelihood=likelihoods.trajectory(step=0.05))
     assert any("times the data's local noise of 0.0" in text for text in said)
 
 

@@ -58,6 +58,7 @@ def test_the_truth_is_found(name):
         np.testing.assert_allclose(found.energy_quantiles([0.1, 0.9]), known.energy_quantiles([0.1, 0.9]), rtol=1e-4)
 
 
+@pytest.mark.slow  # 25 modes and a ring are among the truths above, every time
 def test_every_mode_of_a_lattice_is_found_and_a_flat_way_joins_places():
     rugged = with_truth(replace(mixtures.cosine25(), truth=None)).truth.modes
     assert len(rugged.centres) == 81  # 9 × 9 minima, of which the target's own truth lists those inside a circle
@@ -152,6 +153,7 @@ def integrals(energy, *ends):
     )
 
 
+@pytest.mark.slow_cases("20.0-0.1")
 @pytest.mark.parametrize(("k", "q"), [(1.0, 0.5), (20.0, 0.1)])
 def test_the_search_for_a_window_ends(k, q):
     """Windows were narrowed and widened in turn, for ever, and then refused."""
