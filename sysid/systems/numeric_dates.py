@@ -55,7 +55,7 @@ def check_no_dates(name: str, times: Array, time_unit: str = "") -> None:
         give = f"give date_format={' or '.join(map(repr, formats))} to data.load, from_dataframe or from_arrays"
         if formats[0] in CLOCKS:
             raise ValueError(
-                f"{got}which look like times of the day written as numbers, of which every hour has 60 minutes: {give}; "
+                f"{got}which look like times of the day written as numbers, with 60 minutes an hour: {give}; "
                 "if they are plain numbers, give them in another unit"
             )
         raise ValueError(
@@ -90,7 +90,7 @@ def formats_of_numbers(times: Array) -> list[str]:
     range and greatest common divisor would all be valid in 1 of 10,000 columns. `is_clock` says when numbers are times
     of the day.
     """
-    if not (times.size > 1 and (times == np.round(times)).all() and 0.0 <= times.min() and times.max() < 1e14):
+    if not (times.size > 1 and (times == np.round(times)).all() and times.min() >= 0.0 and times.max() < 1e14):
         return []
     numbers = times.astype(np.int64)
     for date_format in YEAR_FIRST:
@@ -152,10 +152,10 @@ def seconds_by(date_format: str, numbers: Integers) -> Array:
             seconds += size * fields[letter]
     if "d" in fields:
         year = fields["Y"] if "Y" in fields else fields["y"] + np.where(fields["y"] < PIVOT, 2000, 1900)
-        valid &= (FIRST_YEAR <= year) & (year <= LAST_YEAR) & (1 <= fields["m"]) & (fields["m"] <= 12)
+        valid &= (year >= FIRST_YEAR) & (year <= LAST_YEAR) & (fields["m"] >= 1) & (fields["m"] <= 12)
         month = np.array(np.where(valid, (year - 1970) * 12 + fields["m"] - 1, 0), "M8[M]")
         days = (month + 1).astype("M8[D]") - month.astype("M8[D]")
-        valid &= (1 <= fields["d"]) & (fields["d"] <= days.astype(np.int64))
+        valid &= (fields["d"] >= 1) & (fields["d"] <= days.astype(np.int64))
         seconds += DAY * (month.astype("M8[D]").astype(np.int64) + fields["d"] - 1)
     return np.where(valid, seconds, np.nan)
 

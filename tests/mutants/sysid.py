@@ -32,6 +32,13 @@ MUTANTS = [
         "tests/sysid/data/test_isolated_values.py -k relaxation",
     ),
     Mutant(
+        "isolated values: the first and the last are not looked at",
+        "sysid/data/isolated_values.py",
+        "if min(row, times.size - 1 - row) < ENDS and not is_slip(times, values, int(row)):",
+        "if min(row, times.size - 1 - row) < ENDS:",
+        "tests/sysid/data/test_isolated_values.py -k at_an_end",
+    ),
+    Mutant(
         "power: the fit does not follow simulated errors",
         "sysid/discovery/fit_power.py",
         "left.append(np.where(m, e - fitted, np.nan))",

@@ -49,7 +49,7 @@ CLOCKS = {
 def test_times_of_the_day_are_refused_with_their_format(what):
     date_format, times = CLOCKS[what]
     assert formats_of_numbers(np.array(times, float)) == [date_format]
-    with pytest.raises(ValueError, match="look like times of the day .* every hour has 60 minutes: give date_format"):
+    with pytest.raises(ValueError, match=r"look like times of the day .* 60 minutes an hour: give date_format"):
         Series(times, np.ones((len(times), 1)), ("x",), time_unit="h")
 
 
