@@ -1,6 +1,5 @@
 """``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
 from .data.residuals import ResidualCheck, residual_check
 from .data.series import Series
+from .data.user_warning import warn_user
 from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.experiments import JointEnergy
@@ -505,7 +505,7 @@ class Identification(Problem):
             mixing = doubt_of_mixing(self.names, self.parameters(run), shares)
             doubts = [mixing] if mixing else []
         for doubt in doubts + self._doubts_of_steps(run) + self._doubts_of_residuals():
-            warnings.warn(f"estimates: {doubt}", stacklevel=2)
+            warn_user(f"estimates: {doubt}")
         return found
 
     @cached_property
@@ -770,7 +770,7 @@ def identify(
             search_progress.begin_stage("the search for further modes")
             draft, doubts = searched(draft, chosen, n_searches, search_progress)
         for doubt in doubts:
-            warnings.warn(f"identify: {doubt}", stacklevel=2)
+            warn_user(f"identify: {doubt}")
     return assembled(draft)
 
 
@@ -911,7 +911,7 @@ def doubts_told(function: str, data: Any) -> Iterator[None]:
             raise
         raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
     for doubt in doubts:
-        warnings.warn(f"{function}: {doubt}", stacklevel=4)  # where the function is called
+        warn_user(f"{function}: {doubt}")
 
 
 def own_code(function: Any) -> tuple[Any, Any]:

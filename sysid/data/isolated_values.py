@@ -10,7 +10,11 @@ from .residuals import FALSE_ALARMS, NORMAL_MAD
 
 MIN_VALUES = 30  # of a state; fewer say too little of its course
 NEIGHBOURS = 4  # values through which a cubic is drawn
-ENDS = 2  # values at each end that are not compared: a fast transient begins with one large value
+ENDS = 2  # values at each end that are named only as slips of the decimal point: a transient begins with one value
+SLIPS = 10.0 ** np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # factors by which a decimal point slips
+SLIP_DEVIATIONS = 3.0  # between the value without the slip and the course of its neighbours
+SLIP_TOLERANCES = np.array([0.3, 0.3, 0.1, 0.1, 0.3, 0.3])  # of the value: transients of 100 in one step are rarer
+FAR_OUT = 20.0  # ranges of all other values within which a last value is left alone: growth to it takes several rows
 WINDOW = 4  # values on each side whose own distances say how even the course is there
 PROMINENT = 3.0  # an isolated value is so many times as far off as any other value
 FAST = 0.9  # quantile of a state's changes: where another state changes faster than this, a spike is the system's own
@@ -47,8 +51,12 @@ def isolated_values(times: Array, values: Array) -> list[IsolatedValue]:
     the law of the largest of n normal ones, at a rate of 1 in 1,000 series, and 3 times that of all other values of its
     state once the isolated ones are left out. Systems spike, too. A spike that is sampled more than once
     leaves values on both sides as far off. One that is sampled once is taken for the system's own if another state
-    changes fast about that time, if such values recur at regular intervals, or if they are more than 2 % of all. The
-    two values at each end are not compared.
+    changes fast about that time, if such values recur at regular intervals, or if they are more than 2 % of all.
+
+    The two values at each end have neighbours on one side, where a fast transient looks like an error. They are named
+    only if a power of ten between 0.001 and 1,000 brings them back to their neighbours' course within 3 standard
+    deviations, which must be less than 30 % of the value there (10 % for a factor of 10), or, at the last row, if they
+    are 20 times the range of all other values away from these.
     """
     found = []
     for d, column in enumerate(values.T):
@@ -58,7 +66,8 @@ def isolated_values(times: Array, values: Array) -> list[IsolatedValue]:
         others = [other for e, other in enumerate(values.T) if e != d]
         distances, scale = distances_and_scale(times[known], column[known])
         rows = isolated_rows(times[known], column[known], distances, scale)
-        rows = np.array([k for k in rows if not changes_fast(times, others, known[k - 1], known[k + 1])], np.int64)
+        around = [(k, known[max(k - 1, 0)], known[min(k + 1, known.size - 1)]) for k in rows]
+        rows = np.array([k for k, *of in around if not changes_fast(times, others, *of)], np.int64)
         rows = prominent_rows(times[known], column[known], distances, rows)
         if rows.size > max(MOST_SHARE * known.size, 1.0) or recurs(times[known[rows]]):
             continue
@@ -79,9 +88,11 @@ def isolated_rows(times: Array, values: Array, distances: Array, scale: float) -
     """Rows far from their neighbours' course, whose neighbours are not far from theirs without them."""
     freedom = 0.25 * times.size  # of a median of distances that are correlated
     limit = -scipy.special.stdtrit(freedom, 0.5 * FALSE_ALARMS / times.size)
-    far = ENDS + np.flatnonzero(np.abs(distances[ENDS:-ENDS]) > limit * scale)
+    far = np.flatnonzero(np.abs(distances) > limit * scale)
     found = []
     for row in far:
+        if min(row, times.size - 1 - row) < ENDS and not is_slip(times, values, int(row)):
+            continue
         margin = WINDOW + NEIGHBOURS // 2
         about = np.arange(max(int(row) - margin, 0), min(int(row) + margin + 1, times.size))
         about = about[about != row]
@@ -89,6 +100,27 @@ def isolated_rows(times: Array, values: Array, distances: Array, scale: float) -
         if abs(distances[row]) > PROMINENT * np.abs(nearby).max():
             found.append(row)
     return np.array(found, np.int64)
+
+
+def is_slip(times: Array, values: Array, row: int) -> bool:
+    """Whether a value near an end is on its neighbours' course with its decimal point moved, or is last and far out."""
+    others = np.delete(values, row)
+    if row == values.size - 1 and np.abs(values[row] - others).min() > FAR_OUT * np.ptp(others) > 0.0:
+        return True
+    near = slice(0, 3 * NEIGHBOURS) if row < ENDS else slice(-3 * NEIGHBOURS, None)
+    known = np.arange(times.size)[near]
+    known = known[known != row]
+    t = (times[known] - times[row]) / np.ptp(times[known])
+    design = np.vander(t, NEIGHBOURS)
+    coefficients, *_ = np.linalg.lstsq(design, values[known])
+    course = float(coefficients[-1])
+    freedom = known.size - NEIGHBOURS
+    errors = values[known] - design @ coefficients
+    gain = 1.0 + float(np.linalg.pinv(design)[-1] @ np.linalg.pinv(design)[-1])
+    sd = float(np.sqrt(errors @ errors / freedom * gain))
+    tolerance = SLIP_DEVIATIONS * sd
+    is_known = tolerance < SLIP_TOLERANCES * abs(course)
+    return bool((is_known & (np.abs(values[row] * SLIPS - course) < tolerance)).any())
 
 
 def changes_fast(times: Array, others: list[Array], before: int, after: int) -> bool:

@@ -7,7 +7,8 @@ import numpy as np
 from toolkit.errors import check_array, check_measured, shown
 
 from ..arrays import Array
-from ..systems.dates import ReadTimes, check_no_dates, dates_of, label_of_attributes, since
+from ..systems.dates import ReadTimes, dates_of, label_of_attributes, since
+from ..systems.numeric_dates import check_no_dates
 
 
 def is_of_pandas(value: Any) -> bool:
@@ -43,5 +44,5 @@ def read_times(name: str, times: Any, time_unit: str, origin: Any = None, date_f
         raise ValueError(f"{name} must be dates, as date_format={shown(date_format)} says, got {shown(times)}")
     numbers = check_array(name, measured_numbers(name, times) if is_of_pandas(times) else times)
     if numbers.ndim == 1:
-        check_no_dates(name, numbers)
+        check_no_dates(name, numbers, time_unit)
     return ReadTimes(numbers, time_unit, origin)

@@ -1,6 +1,5 @@
 """``discover``: from time series to equations, with the probability that each term is there and its coefficient."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from ..data.measured_input import is_of_pandas
 from ..data.residuals import ResidualCheck, ResidualPart, residual_check
 from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
+from ..data.user_warning import warn_user
 from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate, times_of_dates
 from ..identification import doubts_told
@@ -496,5 +496,5 @@ def discover(
     )  # fmt: skip
     if found.residual_check is not None:
         for doubt in found.residual_check.doubts():
-            warnings.warn(f"discover: {doubt}", stacklevel=2)
+            warn_user(f"discover: {doubt}")
     return found

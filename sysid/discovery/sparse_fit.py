@@ -1,7 +1,6 @@
 """From data to a sparse posterior, with the weak likelihood's quadratic where that posterior is."""
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from ..arrays import Array
 from ..data.gaps import parts_of
 from ..data.residuals import ResidualPart
 from ..data.series import Series
+from ..data.user_warning import warn_user
 from ..likelihoods.conditions import grid_of
 from ..likelihoods.path_fit import (
     FittedPath,
@@ -144,10 +144,10 @@ def sparse_weak_fit(
     found = settled(attempt(likelihood, data, problem), data, problem, scales, quick, likelihood.pieces)
     if likelihood.pieces is None and not (found.is_quadratic and agreement(found, data, problem) >= UNLIKELY):
         found = from_short_pieces(likelihood, data, problem, scales, quick, found)
-        warn_of_disagreement(agreement(found, data, problem), stacklevel=4)  # where discover is called
+        warn_of_disagreement(agreement(found, data, problem))
     fit, is_quadratic, law, sparse, priors = found
-    warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)
-    warn_of_open(fit, problem, stacklevel=4)
+    warn_of_fit(fit, data, problem, is_quadratic)
+    warn_of_open(fit, problem)
     times = data[0].times
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
     last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == last_time)
@@ -201,7 +201,7 @@ def settled(
         try:
             near = fit_near(fit, data, problem, sparse, n_pieces)
         except TimeoutError as error:
-            warnings.warn(f"discover: {error}. The equations are those of the round before", stacklevel=5)
+            warn_user(f"discover: {error}. The equations are those of the round before")
             is_quadratic = False
             break
         if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
@@ -343,23 +343,21 @@ def substeps_of(paths: list[FittedPath]) -> int:
     return int(min(np.diff(fitted.grid.samples).min() for fitted in paths))
 
 
-def warn_of_disagreement(probability: float, *, stacklevel: int) -> None:
-    """Warn where short pieces of the data contradict what was found. stacklevel: 1 for what calls this."""
+def warn_of_disagreement(probability: float) -> None:
+    """Warn where short pieces of the data contradict what was found."""
     if probability < CONTRADICTED:
-        warnings.warn(
+        warn_user(
             f"discover: {SHORT_PIECES} pieces of the data, each followed by itself, contradict the equations found "
             f"(probability {probability:.1g}): the library may lack terms, or errors are not independent and Gaussian. "
             "Give another library, or closer or less noisy data",
-            stacklevel=stacklevel + 1,
         )
 
 
-def warn_of_open(fit: WeakFit, problem: WeakProblem, *, stacklevel: int) -> None:
-    """Warn where data leave combinations of coefficients to the prior. stacklevel: 1 for what calls this."""
+def warn_of_open(fit: WeakFit, problem: WeakProblem) -> None:
+    """Warn where data leave combinations of coefficients to the prior."""
     alike = combined(fit.precision, problem.model.parameters, every=True)
     if alike:
-        warnings.warn(
+        warn_user(
             f"discover: the data leave combinations of {alike} open, so which of these terms are there is decided by "
             "the prior: give other data of the system, or leave out terms",
-            stacklevel=stacklevel + 1,
         )

@@ -329,21 +329,37 @@ class JointSearch:
         return settled_with_short_steps(guesses.energy, theta, minimise)
 
     def _searches(self) -> list[StartSearch]:
-        """The search for each experiment alone."""
-        searches = []
+        """The search for each experiment alone.
+
+        An experiment whose own slopes give parameters that cannot be solved begins at the usual ones, as long as
+        others do not fail so.
+        """
+        searches: list[StartSearch | None] = []
+        failures: dict[int, ValueError] = {}
+        for e in range(len(self.data)):
+            try:
+                searches.append(self._search(e, self.equations))
+            except ValueError as error:
+                failures[e] = self._labelled(e, error)
+                searches.append(None)
+        if len(failures) == len(searches):
+            raise failures[0]
+        for e, failure in failures.items():
+            try:
+                searches[e] = self._search(e, self.equations._replace(model=None))
+            except ValueError:
+                raise failure from None
+        self.progress.begin_experiment("")
+        return [search for search in searches if search is not None]
+
+    def _search(self, e: int, equations: Equations) -> StartSearch:
+        """The search for one experiment."""
+        self.progress.begin_experiment(self._what(e))
         kind = search_class(self.settings.method, self.settings.step)
         is_dosed = any(has_doses(series) for series in self.data)  # one kernel serves all
-        for e, (series, values) in enumerate(zip(self.data, self.values, strict=True)):
-            self.progress.begin_experiment(self._what(e))
-            try:
-                search = kind(
-                    self.settings, self.equations, series, values, self.progress, self.known[e], is_dosed=is_dosed
-                )
-            except ValueError as error:
-                raise self._labelled(e, error) from error
-            searches.append(search)
-        self.progress.begin_experiment("")
-        return searches
+        return kind(
+            self.settings, equations, self.data[e], self.values[e], self.progress, self.known[e], is_dosed=is_dosed
+        )
 
     def _what(self, e: int) -> str:
         """What an experiment is called, where there are several."""

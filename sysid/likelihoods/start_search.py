@@ -3,7 +3,6 @@
 import functools
 import math
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from toolkit._compiler import is_watched
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
+from ..data.user_warning import warn_user
 from ..model import Model
 from ..modes.guess_fit import Guesses
 from ..modes.laplace import descend
@@ -633,7 +633,7 @@ class StartSearch:
             raise ValueError(f"trajectory: {found}, or give a step")
         if not self.told:
             self.told = True
-            warnings.warn(f"trajectory: {found}", stacklevel=2)
+            warn_user(f"trajectory: {found}")
 
     def _stable_steps(self) -> float:
         """The number of explicit steps that stability alone asks for, at the smoothed states and parameters found."""

@@ -1,6 +1,5 @@
 """The weak likelihood: coefficients of noisy states by the equations' integrals, without derivatives of data."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ..arrays import Array
 from ..data.gaps import parts_of
 from ..data.residuals import residual_check
 from ..data.series import Series, with_times
+from ..data.user_warning import warn_user
 from ..model import Model, as_model
 from ..systems.inputs import NO_INPUTS, knots_of
 from .causes import causes_named
@@ -96,7 +96,7 @@ class Weak:
         given = check_data(data, as_model(model), model)
         model = as_model(model)
         parts = [parts_of(series) for series in given]
-        fit = self._fit([part for each in parts for part in each], model, progress, stacklevel=2)
+        fit = self._fit([part for each in parts for part in each], model, progress)
         quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
         numbers = quadratic_numbers(mean, precision, lowest)
         return Prepared(
@@ -112,14 +112,14 @@ class Weak:
         """
         check_instance("model", model, Model)
         parts = [part for series in check_data(data, model) for part in parts_of(series)]
-        return self._fit(parts, model, progress, stacklevel=3)
+        return self._fit(parts, model, progress)
 
-    def _fit(self, data: list[Series], model: Model, progress: SearchProgress | None, *, stacklevel: int) -> WeakFit:
-        """The fit of series without gaps. stacklevel: of warnings, 1 for what calls this."""
+    def _fit(self, data: list[Series], model: Model, progress: SearchProgress | None) -> WeakFit:
+        """The fit of series without gaps."""
         problem = weak_problem(self, data, model)._replace(progress=progress)
         with nullcontext() if progress is None else progress.display():
             fit, is_quadratic = attempt(self, data, problem)
-        warn_of_fit(fit, data, problem, is_quadratic, stacklevel=stacklevel + 1)
+        warn_of_fit(fit, data, problem, is_quadratic)
         return fit
 
 
@@ -191,30 +191,25 @@ def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple
     return fit, is_quadratic
 
 
-def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool, *, stacklevel: int) -> None:
-    """Warn where noise found leaves next to nothing of a state, or else where the likelihood is not nearly Gaussian.
-
-    stacklevel: 1 for what calls this.
-    """
-    if not (problem.known_noise is None and warn_of_noise(fit, data, stacklevel=stacklevel + 1)) and not is_quadratic:
-        warnings.warn(
+def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool) -> None:
+    """Warn where noise found leaves next to nothing of a state, or else where the likelihood is not nearly Gaussian."""
+    if not (problem.known_noise is None and warn_of_noise(fit, data)) and not is_quadratic:
+        warn_user(
             "weak: the likelihood is not nearly Gaussian in any pieces of the data that were tried: joint intervals "
             "may be too narrow. Give closer samples, fewer terms, or more data",
-            stacklevel=stacklevel + 1,
         )
 
 
-def warn_of_noise(fit: WeakFit, data: list[Series], *, stacklevel: int) -> bool:
+def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
     """Warn where the noise found is almost all of a state's spread: a wrong path, or too much noise; whether it is."""
     spread = np.nanstd(np.concatenate([series.values for series in data]), axis=0)
     lost = np.flatnonzero((fit.noise > MAX_NOISE_SHARE * spread) & (spread > 0.0))
     if lost.size:
         state = data[0].states[lost[0]]
-        warnings.warn(
+        warn_user(
             f"weak: noise of {state!r} is estimated as {fit.noise[lost[0]]:.3g}, of a spread of {spread[lost[0]]:.3g}: "
             "the path found is not that of the data, or there is too much noise. Give noise, closer samples or another "
             "model",
-            stacklevel=stacklevel + 1,
         )
     return bool(lost.size)
 

@@ -7,7 +7,6 @@ log-normal prior, then by Newton steps on the energy itself.
 """
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from numba import types
 from toolkit._compiler import FLOATS, MATRIX, compile_part
 
 from ..arrays import Array, Bools, Integers
+from ..data.user_warning import warn_user
 from ..priors import GAUSSIAN, LOG_NORMAL, Prior, add_priors, prior_table
 from .laplace import descend
 
@@ -272,7 +272,7 @@ def lowest_start(search: SearchFromGuess, laws_of: LawsOf, count: Count) -> tupl
             raise
         if not isinstance(error, TimeoutError):
             return search.settled(guesses, guess.theta)
-        warnings.warn(f"identify: {error}. The result is the fit from the usual parameters", stacklevel=5)
+        warn_user(f"identify: {error}. The result is the fit from the usual parameters")
         return guesses.energy, guess.theta  # nothing more is evaluated once the time is up
     if guess is None:
         return energy, theta

@@ -16,13 +16,18 @@ from .units import check_time_units, seconds_of
 CLOCK = r"\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
 ISO = re.compile(rf"(\d{{4}}-\d{{2}}(?:-\d{{2}}(?:[T ]{CLOCK})?)?)(Z|[-+]\d{{2}}:?\d{{2}})?", re.ASCII)
 DAY_OR_MONTH_FIRST = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:([T ])(\d{1,2}:\d{2}(:\d{2})?))?", re.ASCII)
-YEAR_FIRST = re.compile(r"\d{4}([./])\d{1,2}\1\d{1,2}(?:([T ])(\d{1,2}:\d{2}(:\d{2})?))?", re.ASCII)
+YEAR_FIRST = re.compile(r"\d{4}([./-])\d{1,2}\1\d{1,2}(?:([T ])(\d{1,2}:\d{2}(:\d{2})?))?", re.ASCII)
+PARTS = re.compile(
+    r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})"
+    r"(?:([T ])(\d{1,2}:\d{2})(:\d{2})?([.,]\d{1,6})?( ?)([AaPp][Mm])?)?([-+]\d{2}:?\d{2}|Z)?", re.ASCII
+)  # fmt: skip
 CLOCK_ALONE = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp][Mm])?", re.ASCII)
 MONTH_NAME = re.compile(r"(?i)\b\d*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.ASCII)
 OTHER_DATE = re.compile(
     r"(?i)\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*|\d{4}-?w\d{2}(-?\d)?|\d{8}t\d{4,6}z?|\d{4}-\d{3}", re.ASCII
 )
-FIRST_YEAR, LAST_YEAR = 1800, 2199  # of dates written as numbers
+DIGITS = {"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}  # of fields in numbers that are dates
+FIELDS_ALONE = re.compile("(%[YymdjHMS])+")
 
 
 class ReadTimes(NamedTuple):
@@ -72,7 +77,7 @@ class DateReader:
                 )
             self.date_format = formats[0] if orders == {"dm"} else formats[1]
             return True
-        hint = hint_of(first)
+        hint = hint_of(first, words)
         if hint:
             raise ValueError(f"times must be numbers or dates, as 2020-12-31T23:59:59, got {first[:80]!r}, {hint}")
         return False
@@ -84,6 +89,8 @@ class DateReader:
             if match is None or (match[2] is not None) != self.has_offset:
                 return None
             return iso_date(match[1], match[2])
+        if FIELDS_ALONE.fullmatch(self.date_format) and word.isdecimal():  # numbers have lost their first zeros
+            word = word.zfill(sum(DIGITS[letter] for letter in self.date_format[1::2]))
         try:
             found = datetime.datetime.strptime(word, self.date_format)
         except ValueError:
@@ -116,8 +123,28 @@ def order_of_days(words: Sequence[str]) -> set[str]:
     return found
 
 
-def hint_of(word: str) -> str:
-    """What to do with a word that looks like a date or a time of the day in no known form; "" for other words."""
+def formats_of(words: Sequence[str]) -> list[str]:
+    """Formats in day, month and year by which all words can be read; none where they have another form."""
+    match = PARTS.fullmatch(next((word for word in words if word), ""))
+    if match is None:
+        return []
+    clock = ""
+    if match[5]:
+        clock = f"{match[5]}{'%I' if match[10] else '%H'}:%M" + (":%S" if match[7] else "")
+        clock += (f"{match[8][0]}%f" if match[8] else "") + (f"{match[9]}%p" if match[10] else "")
+    clock += "%z" if match[11] else ""
+    long = [len(match[1]) == 4, len(match[4]) == 4]
+    orders = ("Ymd", "Ydm") if long[0] else ("dmY", "mdY") if long[1] else ("dmy", "mdy", "ymd")
+    formats = [match[2].join(f"%{field}" for field in order) + clock for order in orders]
+    readers = [DateReader(date_format) for date_format in formats]
+    return [one.date_format for one in readers if all(one.read(word) is not None for word in words if word)]
+
+
+def hint_of(word: str, words: Sequence[str]) -> str:
+    """What to do with words that look like dates or times of the day in no known form; "" for other words.
+
+    word: the first that is not empty.
+    """
     if CLOCK_ALONE.fullmatch(word):
         shape = "%I:%M" if word[-1] in "mM" else "%H:%M"
         shape += (":%S" if word.count(":") == 2 else "") + (" %p" if word[-1] in "mM" else "")
@@ -127,6 +154,9 @@ def hint_of(word: str) -> str:
         )
     if MONTH_NAME.search(word) and re.search(r"\d", word):
         return "which looks like a date: give date_format, as '%d %b %Y' for 30 Jan 2021"
+    formats = formats_of(words)
+    if formats:
+        return f"which looks like a date: give date_format={' or '.join(map(repr, formats))}"
     if OTHER_DATE.fullmatch(word):
         return "which looks like a date: give date_format, as '%d/%m/%y' for 30/01/21"
     return ""
@@ -262,46 +292,3 @@ def label_of_attributes(times: Any, time_unit: str) -> str:
     label = named.split(" since ")[0].strip()
     check_time_units(("the argument", time_unit), ("attrs['units']", label), "give times in the unit of the argument")
     return time_unit or label
-
-
-NUMERIC = {  # format: digits, from the year on
-    "%Y%m%d": 8,
-    "%Y%m%d%H": 10,
-    "%Y%m%d%H%M": 12,
-    "%Y%m%d%H%M%S": 14,
-    "%Y%m": 6,
-    "%Y%j": 7,
-}
-
-
-def format_of_numbers(times: Array) -> str:
-    """The format of times (n,) that are dates written as numbers, as 20210130; "" for other numbers.
-
-    Eight digits and more are such where all of them are dates: of integers at random one in 27 is. Six and seven
-    digits, months and days of years, count on by one within a year as numbers do, so that rows of two years are asked
-    for, of which one has several.
-    """
-    first = float(times[0]) if times.size else 0.0
-    for date_format, n_digits in NUMERIC.items():
-        unit = 10.0 ** (n_digits - 4)
-        if not FIRST_YEAR * unit <= first < (LAST_YEAR + 1) * unit:
-            continue
-        if not (times == np.round(times)).all() or not times[-1] < (LAST_YEAR + 1) * unit:
-            return ""
-        years = times // unit
-        if n_digits < 8 and not ((np.diff(years) > 0.0).any() and (np.diff(years) == 0.0).any()):
-            return ""
-        reader = DateReader(date_format)
-        return date_format if all(reader.read(str(int(time))) is not None for time in times) else ""
-    return ""
-
-
-def check_no_dates(name: str, times: Array) -> None:
-    """Raise ValueError where times (n,) are dates written as numbers."""
-    date_format = format_of_numbers(times)
-    if date_format:
-        raise ValueError(
-            f"{name} must be numbers or dates, got {int(times[0])} to {int(times[-1])}, which look like dates written "
-            f"as numbers: give date_format={date_format!r} to data.load, from_dataframe or from_arrays, or dates of "
-            f"NumPy; if they are no dates, count from the first"
-        )

@@ -11,7 +11,8 @@ from targets.symbolic.source import compile_source
 from toolkit.errors import check_array, check_flag, check_number, check_text, is_sequence, shown
 
 from ..arrays import Array, Bools
-from .dates import check_no_dates, checked_origin, dates_of, since
+from .dates import checked_origin, dates_of, since
+from .numeric_dates import check_no_dates
 from .system import System, check_names, compiled_function, mapping, tuple_text
 from .units import check_time_units, factor_between, time_factor
 
@@ -53,11 +54,12 @@ class Inputs:
         courses = {}
         for name, one in self.values.items():
             label = f"values[{name!r}]"
-            courses[name] = course_of(label, one, clocks[label]) if is_table(one) else always(label, one)
+            courses[name] = course_of(label, one, clocks[label], unit) if is_table(one) else always(label, one)
         check_names("values", list(courses), at_least=0)
         held = check_held(self.held, tuple(courses))
         doses = {
-            state: course_of(f"doses[{state!r}]", one, clocks[f"doses[{state!r}]"]) for state, one in self.doses.items()
+            state: course_of(f"doses[{state!r}]", one, clocks[f"doses[{state!r}]"], unit)
+            for state, one in self.doses.items()
         }
         check_names("doses", list(doses), at_least=0)
         for label, value in (("values", courses), ("held", held), ("doses", doses)):
@@ -227,12 +229,12 @@ def clocks_of(given: Mapping[str, Any], time_unit: str, origin: Any) -> tuple[st
     return time_unit or "s", origin, {label: one.numbers for label, one in read.items()}
 
 
-def course_of(label: str, given: Any, clock: Array | None = None) -> Course:
+def course_of(label: str, given: Any, clock: Array | None, time_unit: str) -> Course:
     """``given`` as increasing times with numbers; clock: times that were dates. Raises TypeError or ValueError."""
     times = check_array(f"{label}[0]", given[0]) if clock is None else clock
     values = check_array(f"{label}[1]", given[1])
-    if times.ndim == 1:
-        check_no_dates(f"{label}[0]", times)
+    if times.ndim == 1 and clock is None:
+        check_no_dates(f"{label}[0]", times, time_unit)
     if times.ndim != 1 or not times.size or values.shape != times.shape:
         raise ValueError(f"{label} must be (times, numbers), both (n,), got shapes {times.shape} and {values.shape}")
     back = np.flatnonzero(~(np.diff(times) > 0.0))

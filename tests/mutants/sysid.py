@@ -32,6 +32,13 @@ MUTANTS = [
         "tests/sysid/data/test_isolated_values.py -k relaxation",
     ),
     Mutant(
+        "isolated values: the first and the last are not looked at",
+        "sysid/data/isolated_values.py",
+        "if min(row, times.size - 1 - row) < ENDS and not is_slip(times, values, int(row)):",
+        "if min(row, times.size - 1 - row) < ENDS:",
+        "tests/sysid/data/test_isolated_values.py -k at_an_end",
+    ),
+    Mutant(
         "power: the fit does not follow simulated errors",
         "sysid/discovery/fit_power.py",
         "left.append(np.where(m, e - fitted, np.nan))",
@@ -705,10 +712,31 @@ MUTANTS = [
     ),
     Mutant(
         "dates: numbers are numbers",
-        "sysid/systems/dates.py",
-        "if not FIRST_YEAR * unit <= first < (LAST_YEAR + 1) * unit:",
-        "if True:",
+        "sysid/systems/numeric_dates.py",
+        "            return [date_format]\n",
+        "            return []\n",
         "tests/sysid/data/test_dates.py -k refused",
+    ),
+    Mutant(
+        "dates: numbers of another order are numbers",
+        "sysid/systems/numeric_dates.py",
+        "return max(share, 1.0 / N_SAMPLED) ** len(numbers) < FALSE_ALARMS",
+        "return False",
+        "tests/sysid/data/test_numeric_dates.py -k refused",
+    ),
+    Mutant(
+        "dates: integers that happen to be valid dates are dates",
+        "sysid/systems/numeric_dates.py",
+        "return max(share, 1.0 / N_SAMPLED) ** len(numbers) < FALSE_ALARMS",
+        "return True",
+        "tests/sysid/data/test_numeric_dates.py -k plain",
+    ),
+    Mutant(
+        "dates: a number that has lost its first zero is read from the left",
+        "sysid/systems/dates.py",
+        "word = word.zfill(sum(DIGITS[letter] for letter in self.date_format[1::2]))",
+        "pass",
+        "tests/sysid/data/test_numeric_dates.py -k first_zeros",
     ),
     Mutant(
         "gaps: rows of nan are rows",

@@ -168,6 +168,34 @@ def gap_case(first: int, last: int, state: int | None = None, *, left_out: bool 
     return classified(lambda: hunted(first, last, state, left_out=left_out), lambda terms: terms == TRUE_TERMS)
 
 
+def dated(shape: str) -> Any:
+    """A function that judges forty days written as numbers in some order."""
+    numbers = [float(date.strftime(shape)) for date in FORTY_DAYS]
+    return lambda: dates_case(lambda: steps_of(numbers), STEPS, "look like dates")
+
+
+def slip_case(row: int) -> Outcome:
+    """A level around 5 of which one value at an end is 100 times as large."""
+    values = (5.0 + 3.0 * np.sin(np.arange(201.0) / 20.0)) * np.exp(0.01 * np.random.default_rng(4).normal(size=201))
+    values[row] *= 100.0
+    made = Series(np.arange(201.0), values[:, None], ("x",))
+    return classified(lambda: data.check(made), lambda found: any(f"(row {row}," in text for text in found))
+
+
+def poor_subject() -> Any:
+    """Parameters of four subjects' prey and predators, of which one is measured three times within 1e-5."""
+    system, rng, group = systems.lotka_volterra(), np.random.default_rng(0), []
+    for k in range(4):
+        times = np.sort(np.r_[0, rng.uniform(0, 8, 9)])
+        values = data.simulate(system, times, start=rng.uniform(4, 16, 2), seed=k).values
+        values = values * np.exp(0.05 * rng.normal(size=values.shape))
+        if k == 1:
+            times, values = np.array([0.0, 1e-6, 1e-5, 8.0]), values[:4]
+        group.append(Series(times, values, system.states, name=f"s{k}"))
+    law = likelihoods.trajectory(errors="lognormal")
+    return identify(group, system, likelihood=law, progress=False).modes.parameters[0][:4]
+
+
 TRUTH, TERMS = "k 0.5 per h, from 10, errors 0.05", "the four true terms"
 K_HOURS, ONE_DAY = f"{TRUTH}; or refused", "steps of one day, or refused as dates"
 
@@ -204,6 +232,17 @@ CASES = (
          lambda: dates_case(in_text("%d.%m.%Y", FORTY_DAYS[12:22]), [], "date_format")),
     Case(6, "dates of Python", "ours", ONE_DAY, lambda: dates_case(lambda: steps_of(FORTY_DAYS), STEPS, "look like")),
     Case(6, "doses at dates", "ours", ONE_DAY, lambda: dates_case(dose_steps, STEPS, "look like")),
+    *(Case(6, f"numbers: {shape}", "ours", ONE_DAY, dated(shape)) for shape in ("%d%m%Y", "%m%d%Y", "%y%m%d")),
+    Case(6, "numbers: 930, 1015, ...", "ours", "steps of 45 minutes, or refused as times",
+         lambda: dates_case(lambda: steps_of([930.0, 1015.0, 1100.0, 1145.0, 1230.0]), 1 / 32, "look like times")),
+    Case(6, "numbers: ms since 1970 as days", "ours", "steps of one day, or refused as such",
+         lambda: dates_case(lambda: steps_of(1e3 * (1.6e9 + 86400.0 * np.arange(40.0))), STEPS, "since 1970")),
+    Case(6, "text: 2021-1-30", "ours", ONE_DAY, lambda: dates_case(
+        lambda: steps_of_text([f"{d.year}-{d.month}-{d.day}" for d in FORTY_DAYS]), STEPS, "date_format")),
+    Case(2, "the first value times 100", "ours", "row 0 is named", lambda: slip_case(0)),
+    Case(2, "the last value times 100", "ours", "row 200 is named", lambda: slip_case(200)),
+    Case(8, "a poor subject of four", "ours", "1.03, 0.105, 0.072, 1.5 (10 %)",
+         lambda: classified(poor_subject, lambda p: np.allclose(p, [1.03, 0.105, 0.072, 1.5], rtol=0.1))),
     Case(8, "bacteria in CFU", "others", "r = 0.4",
          lambda: classified(lambda: grown(1e7), lambda r: abs(r - 0.4) < 0.02)),
     Case(8, "SIR of 6e7", "others", "β = 0.5",

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sysid import Inputs, Series, data, discover, likelihoods, simulate, systems
-from sysid.systems.dates import format_of_numbers
+from sysid.systems.numeric_dates import formats_of_numbers
 
 DAYS = pd.date_range("2021-01-30", periods=3, freq="D")
 X = np.array([[1.0], [2.0], [3.0]])
@@ -89,11 +89,11 @@ def test_numbers_that_are_no_dates():
     """Years, counters, days since 1900, seconds since 1970: none is taken for a date."""
     for times in ([1900, 1901], [202101, 202102, 202103], [2021001, 2021002], [44226, 44227], [1611964800, 1611964860],
                   [20210130.5, 20210131.5], [20210130, 20210132], [0, 20210130]):  # fmt: skip
-        assert format_of_numbers(np.array(times, np.float64)) == ""
+        assert formats_of_numbers(np.array(times, np.float64)) == []
     rng = np.random.default_rng(0)
     for _ in range(200):
         times = np.unique(rng.integers(18_000_101, 21_991_231, 12))
-        assert format_of_numbers(times.astype(np.float64)) == ""
+        assert formats_of_numbers(times.astype(np.float64)) == []
 
 
 OBJECTS = {

@@ -95,3 +95,13 @@ def test_a_jump_a_step_of_a_dose_and_a_first_value_are_none():
     values[60, 0] *= 100.0
     assert warnings_of(values)
     assert warnings_of(values, inputs=Inputs(doses={"prey": ([6.0], [1.0])})) == []
+
+
+@pytest.mark.parametrize("row", [0, 200])
+@pytest.mark.parametrize("factor", [100.0, 1000.0])
+def test_a_slip_of_the_decimal_point_at_an_end_is_named(row, factor):
+    at, rng = np.arange(201.0), np.random.default_rng(4)
+    values = (5.0 + 3.0 * np.sin(at / 20.0)) * (1.0 + 0.01 * rng.standard_normal(201))
+    assert isolated_values(at, values[:, None]) == []
+    values[row] *= factor
+    assert [one.row for one in isolated_values(at, values[:, None])] == [row]
