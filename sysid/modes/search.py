@@ -117,6 +117,8 @@ def mode_from(evaluate: Evaluate, start: Array, contains: Contains | None) -> Mo
     )
     if curvature is None or curvature.values[0] < MIN_CURVATURE or not np.isfinite(curvature.values).all():
         return None
+    if contains is not None and not contains(position[None])[0]:  # of a start outside, at which the search stayed
+        return None
     root = curvature.root
     decrement = 0.5 * float(np.sum((root.T @ evaluate(position[None])[1][0]) ** 2))
     return Mode(position, energy, root, 1.0) if decrement <= MAX_DECREMENT else None

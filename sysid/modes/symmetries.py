@@ -31,6 +31,17 @@ class Symmetry(NamedTuple):
         """The changed ``points`` (…, q)."""
         return np.asarray(self.sign * points[..., self.order])
 
+    @property
+    def moved(self) -> Bools:
+        """Which entries (q,) it changes."""
+        return np.asarray((self.order != np.arange(self.order.size)) | (self.sign < 0.0))
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is one flip, or one swap without changes of sign."""
+        flips, swapped = int((self.sign < 0.0).sum()), int((self.order != np.arange(self.order.size)).sum())
+        return (flips, swapped) in ((1, 0), (0, 2))
+
     def words(self, names: tuple[str, ...]) -> str:
         """The change in words."""
         flips = [f"{names[k]} → −{names[k]}" for k in np.flatnonzero(self.sign < 0.0)]
