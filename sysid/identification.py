@@ -63,10 +63,10 @@ from .modes.checks import (
 )
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.fit_residuals import residuals_at
-from .modes.inside import Walls, is_closed_inside, mode_inside
+from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
-from .modes.search import N_PLACES, SAME, Mode, search_modes
+from .modes.search import N_PLACES, SAME, Mode, mode_from, search_modes
 from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy
 from .modes.step_refinement import SteppedPosterior, checked_steps, steps_in_words
@@ -842,7 +842,7 @@ def movable_of(draft: Identification) -> Bools:
 def doubt_of_no_mode(draft: Identification, n_searches: int, time_left: TimeLeft) -> list[str]:
     """In words, that no mode was found.
 
-    With constraints nothing is said where the energy has a minimum on a wall, as chains then start there.
+    Nothing is said where constraints alone exclude the minimum, as chains then start at the walls.
     """
     if draft.found:
         return []
@@ -852,10 +852,12 @@ def doubt_of_no_mode(draft: Identification, n_searches: int, time_left: TimeLeft
     start = draft.coordinates.positions(draft.usual_start())
 
     def words() -> list[str]:
-        walls = None if draft.constraints is None else walls_of(draft)
-        if walls is not None and is_closed_inside(evaluate, walls, start):
-            return []
-        contains = None if walls is None else walls.contains
+        contains = None if draft.constraints is None else walls_of(draft).contains
+        beyond = None if contains is None else mode_from(evaluate, start, None)
+        if beyond is not None:
+            coordinates = Coordinates(draft.coordinates.log, beyond.position, beyond.root)
+            if coordinates_inside(draft, coordinates) is not None:
+                return []
         return [no_mode_in_words(evaluate, start, draft.names, contains=contains, n_searches=n_searches)]
 
     return time_left.run("why no mode was found", words, [f"no mode was found: {STARTS_HERE}"])

@@ -8,11 +8,10 @@ import numpy as np
 from ..arrays import Array, Bools
 from ..constraints import Coordinates
 from ..function_constraints import compiled_forms
-from .laplace import Curvature, Evaluate, Laplace, descend
+from .laplace import Evaluate, Laplace, descend
 
 COMPLEX_STEP = 1e-30
 MARGINS = np.geomspace(1.0, 1e-6, 13)  # distances from the walls that are tried, in standard deviations
-POOR_CURVATURE = 1e-6  # relative to the diagonal; below it nothing but rounding closes a direction
 N_CORRECTIONS = 30  # towards one of these
 
 
@@ -83,21 +82,9 @@ def mode_inside(evaluate: Evaluate, walls: Walls, start: Array) -> Laplace | Non
     Across a wall on which the density exp(−k distance) leans, that is a distance of 1/k with a scale of 1/k: the mean
     and the deviation of that density. None where no point inside has a finite energy.
     """
-    position, curvature = lowest_inside(evaluate, walls, start)
-    return None if curvature is None else Laplace(position, curvature.root)
-
-
-def is_closed_inside(evaluate: Evaluate, walls: Walls, start: Array) -> bool:
-    """Whether energy − Σ log margin rises in all directions at its lowest point inside."""
-    _, curvature = lowest_inside(evaluate, walls, start)
-    return curvature is not None and bool(curvature.values[0] > POOR_CURVATURE)
-
-
-def lowest_inside(evaluate: Evaluate, walls: Walls, start: Array) -> tuple[Array, Curvature | None]:
-    """The lowest point (q,) inside of energy − Σ log margin, and the curvature; None: no point inside is finite."""
     inner = point_inside(walls, start)
     if inner is None or not np.isfinite(evaluate(inner[None])[0][0]):
-        return start, None
+        return None
 
     def with_barrier(points: Array) -> tuple[Array, Array]:
         energies, gradients = evaluate(points)
@@ -108,4 +95,4 @@ def lowest_inside(evaluate: Evaluate, walls: Walls, start: Array) -> tuple[Array
         return energies, gradients - (slopes / held[..., None]).sum(axis=1)
 
     position, _, curvature = descend(with_barrier, inner)
-    return position, curvature
+    return None if curvature is None else Laplace(position, curvature.root)

@@ -885,4 +885,32 @@ MUTANTS = [
         "        return\n",
         "tests/sysid/discovery/test_time_limit.py -k without_time",
     ),
+    Mutant(
+        "modes: images of modes are tried without the rest re-fitted",
+        "sysid/modes/twins.py",
+        "return moved, energy",
+        "return image, np.inf",
+        "tests/sysid/modes/test_twins.py -k quadrature",
+    ),
+    Mutant(
+        "modes: exact mirror images become modes of their own",
+        "sysid/modes/twins.py",
+        "is_near(energies[row], known) and not is_exact[row] and",
+        "is_near(energies[row], known) and",
+        "tests/sysid/modes/test_twins.py -k mirror",
+    ),
+    Mutant(
+        "modes: half a period with another sign is not tried",
+        "sysid/modes/periods.py",
+        "flips = [(), *((j,) for j in signed), *((j, k) for j in signed)]",
+        "flips = [()]",
+        "tests/sysid/modes/test_periods.py",
+    ),
+    Mutant(
+        "modes: a start outside the constraints is a mode",
+        "sysid/modes/search.py",
+        "if contains is not None and not contains(position[None])[0]:",
+        "if False:",
+        "tests/sysid/modes/test_time_left.py -k outside",
+    ),
 ]
