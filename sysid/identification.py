@@ -720,10 +720,12 @@ def identify(
     HMC. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
     progress: a line on stderr while a trajectory likelihood searches for start values, or the weak one for paths; None:
     only on a terminal. time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far
-    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning.
+    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning. Searches
+    for modes and checks that have not ended by then are left out, and a warning names them.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
-    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they
+    noise, further searches begin with each parameter at frequencies of the data. Images of modes under changes of sign,
+    swaps and periods of the parameters are tried, too. ``Identification.modes`` has what they
     find, and chains start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     The steps of ``trajectory(step=None)`` become shorter until steps half as long change the energy by less than 0.1
@@ -732,8 +734,8 @@ def identify(
     long.
     Warns of what ``data.check`` finds in the data, and where steps stay too long. With n_searches also where the
     residuals of the best mode are more than three times the data's local noise; where changes of sign or swaps of
-    parameters leave the energy as it is; and where the posterior of a parameter without a proper prior levels off, so
-    that it is no density.
+    parameters leave the energy as it is; where a parameter with a flat prior has a period; and where the posterior of a
+    parameter without a proper prior levels off, so that it is no density.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
 
