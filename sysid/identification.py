@@ -1,5 +1,6 @@
 """``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,23 +50,28 @@ from .likelihoods.weak_form import Weak
 from .model import Model, as_model
 from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.checks import (
+    ONE_SIDE,
     Posterior,
-    doubts_of_fit,
+    doubts_of_residuals,
+    doubts_of_tails,
     no_mode_in_words,
     symmetries_in_words,
     values_in_words,
     with_frequencies,
+    with_images,
+    without_periods,
 )
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.fit_residuals import residuals_at
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
-from .modes.search import N_PLACES, SAME, Mode, search_modes
+from .modes.search import N_PLACES, SAME, Mode, mode_from, search_modes
 from .modes.solver_check import SolverCheck, solver_check_of, words_of
 from .modes.step_check import SolutionEnergy
 from .modes.step_refinement import SteppedPosterior, checked_steps, steps_in_words
 from .modes.table import ModeTable, doubts_of_modes
+from .modes.time_left import TimeLeft, timed
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .solvers.step_length import MAX_STEPS
 from .systems.system import System, check_names
@@ -714,10 +720,12 @@ def identify(
     HMC. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
     progress: a line on stderr while a trajectory likelihood searches for start values, or the weak one for paths; None:
     only on a terminal. time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far
-    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning.
+    it has come; where the fit from the usual parameters has ended by then, that is the start, with a warning. Searches
+    for modes and checks that have not ended by then are left out, and a warning names them.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
     from the priors and about the likelihood's start; 0: none. Where the residuals are more than twice the data's local
-    noise, further searches begin with each parameter at frequencies of the data. ``Identification.modes`` has what they
+    noise, further searches begin with each parameter at frequencies of the data. Images of modes under changes of sign,
+    swaps and periods of the parameters are tried, too. ``Identification.modes`` has what they
     find, and chains start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     The steps of ``trajectory(step=None)`` become shorter until steps half as long change the energy by less than 0.1
@@ -726,8 +734,8 @@ def identify(
     long.
     Warns of what ``data.check`` finds in the data, and where steps stay too long. With n_searches also where the
     residuals of the best mode are more than three times the data's local noise; where changes of sign or swaps of
-    parameters leave the energy as it is; and where the posterior of a parameter without a proper prior levels off, so
-    that it is no density.
+    parameters leave the energy as it is; where a parameter with a flat prior has a period; and where the posterior of a
+    parameter without a proper prior levels off, so that it is no density.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
 
@@ -779,17 +787,20 @@ def searched(
 ) -> tuple[Identification, list[str]]:
     """``draft`` with the modes that are found and steps that suit them, and what looks wrong with these, in words."""
     has_modes = n_searches > 0 and not any(law.spikes for law in draft.priors)
-    draft, doubts = with_checked_steps(draft, chosen, n_searches if has_modes else None, progress)
+    time_left = TimeLeft(progress.count)
+    draft, doubts = with_checked_steps(draft, chosen, n_searches if has_modes else None, progress, time_left)
     if not has_modes:
-        return draft, doubts
-    posterior = posterior_of(draft, progress)
-    words = symmetries_in_words(posterior, draft.found)
+        return draft, doubts + time_left.words(progress.time_limit)
+    posterior, found = posterior_of(draft, progress), draft.found
+    found, periods = time_left.run("periods of angles", lambda: without_periods(posterior, found), (found, ""))
+    words = time_left.run("symmetries", lambda: symmetries_in_words(posterior, found), "")
     doubts += [f"{words}. {ONE_SIDE}"] if words else []
-    doubts += doubt_of_no_mode(draft, n_searches) + doubts_of_fit(posterior, draft.found)
-    return replace(draft, symmetries=words), doubts
-
-
-ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
+    doubts += [periods] if periods else []
+    draft = replace(draft, found=found, symmetries=". ".join(filter(None, (words, periods))))
+    doubts += doubt_of_no_mode(draft, n_searches, time_left)
+    doubts += doubts_of_residuals(posterior, found)
+    doubts += time_left.run("tails of the posterior", lambda: doubts_of_tails(posterior, found), [])
+    return draft, doubts + time_left.words(progress.time_limit)
 
 
 def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
@@ -802,8 +813,9 @@ def posterior_of(draft: Identification, progress: SearchProgress) -> Posterior:
         usual[k] = value if value > 0.0 or not draft.coordinates.log[k] else theta[k]
     energy = draft.prepared.values
     assert isinstance(energy, TrajectoryEnergy | JointEnergy)
+    evaluate = timed(target_of(draft, None).evaluate, TimeLeft(progress.count).check)
     return Posterior(
-        target_of(draft, None).evaluate, energy.fitted, draft.coordinates.parameters, draft.names, draft.priors,
+        evaluate, energy.fitted, draft.coordinates.parameters, draft.names, draft.priors,
         draft.coordinates.log, movable, draft.coordinates.positions(theta), draft.coordinates.positions(usual),
         None if draft.constraints is None else walls_of(draft).contains, progress.count,
     )  # fmt: skip
@@ -829,16 +841,35 @@ def movable_of(draft: Identification) -> Bools:
     return np.array([name.split("[")[0] in draft.system.parameters for name in draft.names])
 
 
-def doubt_of_no_mode(draft: Identification, n_searches: int) -> list[str]:
-    """In words, that no mode was found, of a problem without constraints: at these, no energy has a minimum inside."""
-    if draft.found or draft.constraints is not None:
+def doubt_of_no_mode(draft: Identification, n_searches: int, time_left: TimeLeft) -> list[str]:
+    """In words, that no mode was found.
+
+    Nothing is said where constraints alone exclude the minimum, as chains then start at the walls.
+    """
+    if draft.found:
         return []
-    evaluate, start = target_of(draft, None).evaluate, draft.coordinates.positions(draft.usual_start())
-    return [no_mode_in_words(evaluate, start, draft.names, contains=None, n_searches=n_searches)]
+    if time_left.is_up:
+        return [f"no mode was found within time_limit: {STARTS_HERE}"]
+    evaluate = timed(target_of(draft, None).evaluate, time_left.check)
+    start = draft.coordinates.positions(draft.usual_start())
+
+    def words() -> list[str]:
+        contains = None if draft.constraints is None else walls_of(draft).contains
+        beyond = None if contains is None else mode_from(evaluate, start, None)
+        if beyond is not None:
+            coordinates = Coordinates(draft.coordinates.log, beyond.position, beyond.root)
+            if coordinates_inside(draft, coordinates) is not None:
+                return []
+        return [no_mode_in_words(evaluate, start, draft.names, contains=contains, n_searches=n_searches)]
+
+    return time_left.run("why no mode was found", words, [f"no mode was found: {STARTS_HERE}"])
+
+
+STARTS_HERE = "chains start about the fit from which the search began. Give a larger time_limit"
 
 
 def with_checked_steps(
-    draft: Identification, chosen: Trajectory, n_searches: int | None, progress: SearchProgress
+    draft: Identification, chosen: Trajectory, n_searches: int | None, progress: SearchProgress, time_left: TimeLeft
 ) -> tuple[Identification, list[str]]:
     """``draft`` with the modes that searches find (None: no search), and with steps of the solver that suit them.
 
@@ -852,18 +883,23 @@ def with_checked_steps(
         if n_searches is None:
             return ()
         found = search_modes(evaluate, first, places, n_searches=n_searches, contains=contains, count=progress.count)
-        return with_frequencies(posterior_of(with_energy(draft, energy), progress)._replace(evaluate=evaluate), found)
+        posterior = posterior_of(with_energy(draft, energy), progress)._replace(evaluate=evaluate)
+        found = time_left.run("the search for further modes", lambda: with_frequencies(posterior, found), found)
+        return with_images(posterior, found, progress.evaluations) if found else found
 
     energy: Any = draft.prepared.values
     posterior = SteppedPosterior(
         energy, lambda energy: target_of(with_energy(draft, energy), None).evaluate,
         draft.coordinates.parameters, draft.coordinates.positions, find_modes, first,
         places[: N_PLACES // 2 if is_proper else 0], places[N_PLACES // 2 :], prior_ladders(draft),
-        movable_of(draft),
+        movable_of(draft), time_left.check,
     )  # fmt: skip
     checked = checked_steps(posterior, may_refine=chosen.step is None)
     at = draft.coordinates.parameters(checked.at)
-    doubts = [] if checked.is_fine else [steps_in_words(checked, draft.names, at, chosen.step)]
+    if checked.is_late:
+        time_left.left_out.append("the comparison of steps")
+    is_fine = checked.is_fine or math.isnan(checked.change)  # nan: nothing was compared
+    doubts = [] if is_fine else [steps_in_words(checked, draft.names, at, chosen.step)]
     return replace(with_energy(draft, checked.energy), found=checked.modes), doubts
 
 

@@ -51,9 +51,9 @@ class SearchProgress:
     ) -> None:
         self._what, self._advice = what, advice
         self._enabled = enabled is True or (enabled is None and is_watched())
-        self._time_limit, self._start_time = time_limit, math.inf
+        self.time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
-        self._evaluations, self._lowest = 0, math.inf
+        self.evaluations, self._lowest = 0, math.inf
         self._stage, self._experiment = "", ""
 
     @contextmanager
@@ -83,17 +83,17 @@ class SearchProgress:
         """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
         now = time.perf_counter()
         self._start_time = min(self._start_time, now)
-        self._evaluations += len(energies)
+        self.evaluations += len(energies)
         finite = energies[np.isfinite(energies)]
         self._lowest = min(self._lowest, *finite.tolist(), math.inf)
         if self._bar is not None:
             self._bar.set_postfix_str(f"lowest energy {self._lowest:.6g}", refresh=False)
             self._bar.update(len(energies))
-        if now - self._start_time > self._time_limit:
+        if now - self._start_time > self.time_limit:
             found = f"the lowest energy is {self._lowest:.6g}" if self._lowest < math.inf else "no energy is finite yet"
             raise TimeoutError(
-                f"the search for {self._what} has not ended within time_limit = {self._time_limit:g} s, after "
-                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give {self._advice}"
+                f"the search for {self._what} has not ended within time_limit = {self.time_limit:g} s, after "
+                f"{self.evaluations} evaluations: it is in {self._stage}, where {found}. Give {self._advice}"
             )
 
 

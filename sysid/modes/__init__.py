@@ -2,5 +2,5 @@
 
 Found: guess_fit, search, scans, inside. Weighed: laplace, bridge, evidence, leave_one_out, table. Checked, which
 ``identify`` does through checks: the solver's steps (step_check, step_refinement, solver_check), residuals
-(fit_residuals, local_noise), parameters that data do not determine (propriety), and symmetries.
+(fit_residuals, local_noise), parameters that data do not determine (propriety), and symmetries (images).
 """

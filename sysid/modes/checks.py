@@ -8,12 +8,14 @@ import numpy as np
 
 from ..arrays import Array, Bools
 from ..priors import Prior
+from .images.periods import Kinds, period_words, periods_of, without_repeats
+from .images.symmetries import new_symmetries, sentence, symmetries_of
+from .images.twins import SHARE, with_twins
 from .laplace import MIN_CURVATURE, Contains, Curvature, Evaluate, descend
 from .local_noise import DOUBTFUL_RATIO, LARGE_RATIO, Fitted, excess_words, excesses_of
 from .propriety import Centre, centre_of, improper_words, open_tails
 from .scans import Record, frequencies_of, scanned_starts
 from .search import FEW_DAMPINGS, N_ITERATIONS, Mode, is_another, mode_from, weighed
-from .symmetries import new_symmetries, sentence, symmetries_of
 
 N_ROUNDS = 3  # of scans: one for each unknown frequency
 LEAST_GAIN = 1.0  # nats by which a round must lower the energy for another one
@@ -43,6 +45,13 @@ class Posterior(NamedTuple):
     contains: Contains | None
     told: Callable[[Array], None] | None
 
+    @property
+    def kinds(self) -> Kinds:
+        """What the entries of a position are."""
+        flat = np.array([law.is_flat for law in self.priors])
+        scales = np.array([name.startswith(("sd(", "dispersion(")) for name in self.names])
+        return Kinds(self.log, self.movable, flat, scales)
+
     def best(self, found: tuple[Mode, ...]) -> Array:
         """The position (q,) of the weightiest mode, or the first where there is none."""
         return max(found, key=lambda mode: mode.weight).position if found else self.first
@@ -64,11 +73,7 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
                 frequencies_of(records_of(posterior.fits_at(best))),
                 contains=posterior.contains, count=posterior.told,
             )  # fmt: skip
-            new: list[Mode] = []
-            for start in starts:
-                mode = mode_from(posterior.evaluate, start, posterior.contains)
-                if mode is not None and all(is_another(mode, known) for known in (*found, *new)):
-                    new.append(mode)
+            new = new_modes(posterior, found, starts)
             lowest = min((mode.energy for mode in found), default=np.inf)
             if not any(mode.energy < lowest - LEAST_GAIN for mode in new):
                 break
@@ -76,6 +81,27 @@ def with_frequencies(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[Mod
     except TimeoutError:
         pass
     return found
+
+
+def new_modes(posterior: Posterior, found: tuple[Mode, ...], starts: Array) -> list[Mode]:
+    """Modes to which searches from ``starts`` (n, q) lead that are not in ``found``, until the time is up."""
+    new: list[Mode] = []
+    try:
+        for start in starts:
+            mode = mode_from(posterior.evaluate, start, posterior.contains)
+            if mode is not None and all(is_another(mode, known) for known in (*found, *new)):
+                new.append(mode)
+    except TimeoutError:
+        pass
+    return new
+
+
+def with_images(posterior: Posterior, found: tuple[Mode, ...], n_evaluations: int) -> tuple[Mode, ...]:
+    """``found`` with modes on the other side of symmetries that priors break; for a search of so many evaluations."""
+    return with_twins(
+        posterior.evaluate, found, posterior.kinds, most=int(SHARE * n_evaluations), contains=posterior.contains,
+        count=posterior.told,
+    )  # fmt: skip
 
 
 def records_of(fits: tuple[Fitted, ...]) -> list[Record]:
@@ -87,34 +113,46 @@ def records_of(fits: tuple[Fitted, ...]) -> list[Record]:
     ]
 
 
+ONE_SIDE = "Where one side is meant, say so by a constraint, such as 'c > 0' or 'k1 < k2', or by a prior"
+
+
 def symmetries_in_words(posterior: Posterior, found: tuple[Mode, ...]) -> str:
     """Changes of the parameters that leave the energy as it is, where modes lack their mirror images; or ""."""
     if not found:
         return ""
-    try:
-        best = max(found, key=lambda mode: mode.weight)
-        every = symmetries_of(
-            posterior.evaluate, best, posterior.log, contains=posterior.contains, count=posterior.told
-        )
-    except TimeoutError:
-        return ""
+    best = max(found, key=lambda mode: mode.weight)
+    every = symmetries_of(posterior.evaluate, best, posterior.log, contains=posterior.contains, count=posterior.told)
     lacking = new_symmetries(every, found)
     return sentence(lacking, posterior.names) if lacking else ""
 
 
-def doubts_of_fit(posterior: Posterior, found: tuple[Mode, ...]) -> list[str]:
-    """What looks wrong with the modes, in words: residuals that are no noise, and tails that are not closed."""
-    best = posterior.best(found)
-    excesses = excesses_of(posterior.fits_at(best), above=LARGE_RATIO)
-    doubts = [excess_words(excesses)] if excesses else []
-    flat = np.array([law.is_flat for law in posterior.priors])
+def without_periods(posterior: Posterior, found: tuple[Mode, ...]) -> tuple[tuple[Mode, ...], str]:
+    """``found`` without repeats after a period of a parameter, and these periods in words; or ""."""
+    if not found:
+        return found, ""
+    periods = periods_of(
+        posterior.evaluate, found, posterior.kinds, contains=posterior.contains, count=posterior.told
+    )  # fmt: skip
+    kept = without_repeats(found, periods)
+    return kept, period_words(periods, max(kept, key=lambda mode: mode.weight), posterior.names)
+
+
+def doubts_of_residuals(posterior: Posterior, found: tuple[Mode, ...]) -> list[str]:
+    """In words, that residuals are no noise."""
+    excesses = excesses_of(posterior.fits_at(posterior.best(found)), above=LARGE_RATIO)
+    return [excess_words(excesses)] if excesses else []
+
+
+def doubts_of_tails(posterior: Posterior, found: tuple[Mode, ...]) -> list[str]:
+    """In words, that tails are not closed."""
+    flat = posterior.kinds.flat
     centre = centre_at(posterior, found) if flat.any() else None
-    if centre is not None:
-        tails = open_tails(
-            posterior.evaluate, centre, flat, posterior.log, contains=posterior.contains, count=posterior.told
-        )
-        doubts += [improper_words(tails, posterior.names, posterior.log)] if tails else []
-    return doubts
+    if centre is None:
+        return []
+    tails = open_tails(
+        posterior.evaluate, centre, flat, posterior.log, contains=posterior.contains, count=posterior.told
+    )
+    return [improper_words(tails, posterior.names, posterior.log)] if tails else []
 
 
 def centre_at(posterior: Posterior, found: tuple[Mode, ...]) -> Centre | None:

@@ -121,6 +121,8 @@ def mode_from(evaluate: Evaluate, start: Array, contains: Contains | None) -> Mo
         position, energy, curvature = descend(evaluate, position, contains=contains, n_iterations=N_MORE)
     if curvature is None or not decrement(evaluate, position, curvature) <= MAX_DECREMENT:
         return None
+    if contains is not None and not contains(position[None])[0]:  # of a start outside, at which the search stayed
+        return None
     return Mode(position, energy, curvature.root, 1.0)
 
 

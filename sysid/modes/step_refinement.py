@@ -7,7 +7,8 @@ for which a step is too long. Otherwise such parameters would have the energy of
 have.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from .bridge import Reference
 from .laplace import Evaluate, in_batches
 from .search import Mode, is_another, mode_from, weighed
 from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, step_factors
+from .time_left import timed
 
 N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors
@@ -51,6 +53,7 @@ class SteppedPosterior(NamedTuple):
     places: Array
     ladders: Array
     movable: Bools
+    check_time: Callable[[], None] = lambda: None
 
 
 class Checked(NamedTuple):
@@ -58,6 +61,7 @@ class Checked(NamedTuple):
 
     change: the largest change of an energy by steps half as long, in nats, over the depth of its place where that is
     above 1. nats: that change itself. at: its position (q,). is_compared: whether memory allows steps half as long.
+    is_late: whether the time was up before the steps were found to suit the posterior.
     """
 
     energy: SolutionEnergy
@@ -66,6 +70,7 @@ class Checked(NamedTuple):
     nats: float
     at: Array
     is_compared: bool
+    is_late: bool = False
 
     @property
     def is_fine(self) -> bool:
@@ -99,13 +104,16 @@ class Grids:
     def evaluate_with(self, factor: int) -> Evaluate:
         """The posterior's energy and gradient with ``factor`` steps for each step."""
         if factor not in self._evaluations:
-            self._evaluations[factor] = in_batches(self.posterior.evaluate_with(self.likelihood(factor)))
+            evaluate = self.posterior.evaluate_with(self.likelihood(factor))
+            self._evaluations[factor] = in_batches(timed(evaluate, self.posterior.check_time))
         return self._evaluations[factor]
 
     def modes(self, former: tuple[Mode, ...]) -> tuple[Mode, ...]:
-        """The modes of the posterior's energy; where a search finds none, as its time is up, ``former`` ones, moved."""
+        """The modes of the posterior's energy; where a search finds none, ``former`` ones, moved."""
         evaluate = self.evaluate if self.is_judged else self.evaluate_with(1)
         found = self.posterior.find_modes(evaluate, self.likelihood(1))
+        if former:
+            self.posterior.check_time()  # the former modes are more than what a search has found that was cut short
         if found or not former:
             return found
         moved = [mode_from(evaluate, mode.position, None) for mode in former]
@@ -142,14 +150,27 @@ class Grids:
 
     def unresolved(self, points: Array) -> Bools:
         """Whether a step is too long (n,) for the solutions at ``points`` (n, q)."""
+        self.posterior.check_time()
         return self.energy.unresolved(self.posterior.parameters(points), self.at)
 
 
 def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     """Steps so short that steps half as long change the posterior's energies little, where that is reached.
 
-    may_refine: whether steps may be made shorter, and judged.
+    may_refine: whether steps may be made shorter, and judged. Where the time is up, the last steps whose modes are
+    known, or the first ones, are the result.
     """
+    last = Checked(posterior.energy, (), math.nan, math.nan, posterior.start, is_compared=True)
+    try:
+        for checked in rounds_of(posterior, may_refine=may_refine):
+            last = checked
+    except TimeoutError:
+        return last._replace(is_late=True)
+    return last
+
+
+def rounds_of(posterior: SteppedPosterior, *, may_refine: bool) -> Iterator[Checked]:
+    """What is known with the first steps and with ever shorter ones: modes first, then how far the energies change."""
     energy = posterior.energy
     draws = posterior.prior_draws
     grids = Grids(posterior, energy, is_judged=False)
@@ -161,23 +182,30 @@ def checked_steps(posterior: SteppedPosterior, *, may_refine: bool) -> Checked:
     modes: tuple[Mode, ...] = ()
     for _ in range(MAX_ROUNDS):
         modes = grids.modes(modes)
+        yield not_compared(grids, modes)
         found = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
         needs_judging = may_judge and not grids.is_judged and len(found) > 0
         if needs_judging and (grids.unresolved(found).any() or has_fast_twins(grids, found)):
             grids = Grids(posterior, energy, is_judged=True)
             modes = grids.modes(modes)
+            yield not_compared(grids, modes)
         checked = compared(grids, modes)
+        yield checked
         positions = np.array([mode.position for mode in modes]).reshape(-1, posterior.start.size)
         factor = int(grids.resolved(positions, is_limited=False)[2].max()) if len(positions) else 1
         if not may_refine or (checked.change <= SAME_ENERGY and factor == 1):
-            return checked
+            return
         factor = max(factor, 2)
         if factor not in grids.factors:
-            return checked
+            return
         energy = energy.with_steps(factor)
         is_judged = grids.is_judged or bool(grids.unresolved(checked.at[None])[0])
         grids = Grids(posterior, energy, is_judged=is_judged)
-    return checked
+
+
+def not_compared(grids: Grids, modes: tuple[Mode, ...]) -> Checked:
+    """The energy and the modes before steps half as long were tried."""
+    return Checked(grids.likelihood(1), modes, math.nan, math.nan, grids.posterior.start, len(grids.factors) > 1)
 
 
 def has_fast_twins(grids: Grids, found: Array) -> bool:

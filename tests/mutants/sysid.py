@@ -54,10 +54,10 @@ MUTANTS = [
     ),
     Mutant(
         "checks: a symmetry is believed at one point",
-        "sysid/modes/symmetries.py",
+        "sysid/modes/images/symmetries.py",
         "change[list(flipped)] = -1.0",
         "change[list(flipped)[:1]] = -1.0",
-        "tests/sysid/modes/test_symmetries.py -k two_signs",
+        "tests/sysid/images/test_symmetries.py -k two_signs",
     ),
     Mutant(
         "checks: the local noise does not weigh uneven times",
@@ -919,5 +919,33 @@ MUTANTS = [
         "        if self.progress is not None:\n            self.progress.count(np.array([merit]))\n",
         "        return\n",
         "tests/sysid/discovery/test_time_limit.py -k without_time",
+    ),
+    Mutant(
+        "modes: images of modes are tried without the rest re-fitted",
+        "sysid/modes/images/twins.py",
+        "return moved, energy",
+        "return image, np.inf",
+        "tests/sysid/images/test_twins.py -k quadrature",
+    ),
+    Mutant(
+        "modes: exact mirror images become modes of their own",
+        "sysid/modes/images/twins.py",
+        "is_near(energies[row], known) and not is_exact[row] and",
+        "is_near(energies[row], known) and",
+        "tests/sysid/images/test_twins.py -k mirror",
+    ),
+    Mutant(
+        "modes: half a period with another sign is not tried",
+        "sysid/modes/images/periods.py",
+        "flips = [(), *((j,) for j in signed), *((j, k) for j in signed)]",
+        "flips = [()]",
+        "tests/sysid/images/test_periods.py",
+    ),
+    Mutant(
+        "modes: a start outside the constraints is a mode",
+        "sysid/modes/search.py",
+        "if contains is not None and not contains(position[None])[0]:",
+        "if False:",
+        "tests/sysid/modes/test_time_left.py -k outside",
     ),
 ]

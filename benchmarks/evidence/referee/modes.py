@@ -240,6 +240,59 @@ def hidden_sign() -> str:
     return f"weights {np.sort(problem.modes.weights).round(3).tolist()}"
 
 
+def intermediate(seed: int, **asked: Any) -> Outcome:
+    """A → B → C with B measured: the rates may be swapped, and priors tell how probable either order is."""
+
+    def call() -> list[float]:
+        times = np.linspace(0.0, 10.0, 31)
+        values = 0.9 * 2.0 / (0.35 - 0.9) * (np.exp(-0.9 * times) - np.exp(-0.35 * times))
+        values += 0.03 * np.random.default_rng(seed).standard_normal(31)
+        rates = lambda t, x, p: (-p[0] * x[0], p[0] * x[0] - p[1] * x[1])  # noqa: E731
+        system = systems.own(rates, states=["A", "B"], parameters=["k1", "k2"], usual=[0.9, 0.3], start=[2.0, 0.0])
+        prior = {
+            "k1": priors.lognormal(0.0, 0.6), "k2": priors.lognormal(-0.7, 0.6),
+            "A(0)": priors.lognormal(np.log(2.0), 0.8),
+        } | asked  # fmt: skip
+        data = Series(times, values[:, None], ["B"])
+        found = identify(data, system, likelihood="trajectory", prior=prior, progress=False)
+        return found.modes.weights.round(3).tolist()
+
+    return classified(call, lambda weights: len(weights) == 2 and 0.02 < weights[1] < 0.5)
+
+
+def signs(seed: int, location: float) -> Outcome:
+    """c² with a prior that prefers one sign weakly: the odds of the signs are those of the prior."""
+
+    def call() -> list[float]:
+        modes = decay(square, ["c"], [1.0], prior={"c": priors.gaussian(location, 0.5)}, seed=seed).modes
+        return [*modes.weights.round(3).tolist(), abs(float(modes.parameters[0, 0]))]
+
+    def is_right(found: list[float]) -> bool:
+        odds = np.exp(-2.0 * abs(location) * found[-1] / 0.25)
+        return len(found) == 3 and abs(found[1] - odds / (1.0 + odds)) < 0.02
+
+    return classified(call, is_right)
+
+
+def phased(rates: Any, names: list[str], usual: list[float]) -> Any:
+    """A drive 1.5 sin(1.3 t + 0.8), integrated."""
+    times = np.linspace(0.0, 10.0, 41)
+    values = 1.5 / 1.3 * (np.cos(0.8) - np.cos(1.3 * times + 0.8))
+    values += 0.05 * np.random.default_rng(1).standard_normal(41)
+    system = systems.own(rates, states=["x"], parameters=names, usual=usual, start=[0.0])
+    return identify(Series(times, values[:, None], ["x"]), system, likelihood="trajectory", progress=False)
+
+
+def phase(t: Any, x: Any, p: Any) -> Any:
+    """x′ = a sin(1.3 t + φ)."""
+    return (p[0] * np.sin(1.3 * t + p[1]),)
+
+
+def delay(t: Any, x: Any, p: Any) -> Any:
+    """x′ = a sin(w (t − τ))."""
+    return (p[0] * np.sin(p[2] * (t - p[1])),)
+
+
 POSITIVE = {"c": priors.lognormal(0.0, 1.0)}
 AT_TRUTH = {"F": 1.5, "w": 3.1}
 CASES = (
@@ -324,5 +377,22 @@ CASES = (
     Case(
         10, "c² with c > 0", "ours", "nothing to say",
         lambda: told(lambda: decay(square, ["c"], [1.0], prior=POSITIVE), "unchanged", wanted=False),
+    ),
+    *(
+        Case(
+            10, f"A → B → C with two priors, seed {seed}", "ours", "two modes, the rates swapped",
+            lambda seed=seed: intermediate(seed),
+        )
+        for seed in (0, 3)
+    ),
+    Case(10, "c² and a prior, seed 4", "ours", "weights by the prior at ±c", lambda: signs(4, 0.15)),
+    Case(10, "c² and a prior, seed 6", "ours", "weights by the prior at ±c", lambda: signs(6, -0.2)),
+    Case(
+        10, "the phase of a drive", "ours", "told",
+        lambda: told(lambda: phased(phase, ["a", "phi"], [1.0, 0.5]), "phi and phi + 6.283", wanted=True),
+    ),
+    Case(
+        10, "the delay of a drive", "ours", "told",
+        lambda: told(lambda: phased(delay, ["a", "tau", "w"], [1.0, 0.5, 1.2]), "which is 6.283/w", wanted=True),
     ),
 )  # fmt: skip

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, Bools, Integers
-from .laplace import Contains, Evaluate, in_batches
-from .search import SAME, Mode
+from ...arrays import Array, Bools, Integers
+from ..laplace import Contains, Evaluate, in_batches
+from ..search import SAME, Mode
 
 MOST_CANDIDATES = 448  # of flips and swaps, evaluated once each; a search has some 256 places
 N_CONFIRMATIONS = 4  # further points at which a candidate must leave the energy as it is
@@ -30,6 +30,17 @@ class Symmetry(NamedTuple):
     def __call__(self, points: Array) -> Array:
         """The changed ``points`` (…, q)."""
         return np.asarray(self.sign * points[..., self.order])
+
+    @property
+    def moved(self) -> Bools:
+        """Which entries (q,) it changes."""
+        return np.asarray((self.order != np.arange(self.order.size)) | (self.sign < 0.0))
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is one flip, or one swap without changes of sign."""
+        flips, swapped = int((self.sign < 0.0).sum()), int((self.order != np.arange(self.order.size)).sum())
+        return (flips, swapped) in ((1, 0), (0, 2))
 
     def words(self, names: tuple[str, ...]) -> str:
         """The change in words."""

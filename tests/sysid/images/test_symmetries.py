@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from sysid.modes.images.symmetries import candidate_symmetries, new_symmetries, sentence, symmetries_of
 from sysid.modes.search import mode_from
-from sysid.modes.symmetries import candidate_symmetries, new_symmetries, sentence, symmetries_of
 
 NAMES = ("k1", "k2", "a1", "a2", "c")
 TIMES = np.linspace(0.0, 5.0, 40)
