@@ -67,9 +67,9 @@ from .modes.inside import Walls, mode_inside
 from .modes.laplace import Evaluate, laplace
 from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, SAME, Mode, mode_from, search_modes
-from .modes.solver_check import SolverCheck, solver_check_of, words_of
-from .modes.step_check import SolutionEnergy
-from .modes.step_refinement import SteppedPosterior, checked_steps, steps_in_words
+from .modes.steps.solver_check import SolverCheck, solver_check_of, words_of
+from .modes.steps.step_check import SolutionEnergy
+from .modes.steps.step_refinement import SteppedPosterior, checked_steps, steps_in_words
 from .modes.table import ModeTable, doubts_of_modes
 from .modes.time_left import TimeLeft, timed
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table

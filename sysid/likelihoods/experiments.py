@@ -16,7 +16,7 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from ..modes.guess_fit import Guesses
 from ..modes.local_noise import Fitted
-from ..modes.step_check import settled_with_short_steps
+from ..modes.steps.step_check import settled_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import WITH_KERNEL, Experiment, Measured, link_with_kernel

@@ -19,7 +19,7 @@ from ..data.user_warning import warn_user
 from ..model import Model
 from ..modes.guess_fit import Guesses
 from ..modes.laplace import descend
-from ..modes.step_check import searched_with_short_steps, settled_with_short_steps
+from ..modes.steps.step_check import searched_with_short_steps, settled_with_short_steps
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
 from ..solvers.step_length import MAX_STEPS

@@ -20,6 +20,7 @@ CLOCKS = ("%H%M", "%H%M%S")
 YEAR_STEP = 10_000  # numbers in steps of this end in the same four digits
 PIVOT = 69  # years of two digits from 69 on are of the twentieth century, as in strptime
 FALSE_ALARMS = 1e-4  # of columns of plain numbers, for each order that is tried
+N_FIRST = 1_000  # numbers that are read before all are, for memory
 N_SAMPLED = 20_000  # numbers by which the share of dates among the numbers of a range is estimated
 LEAST_ROLLOVERS = 2  # changes of the hour, or minute, that show a constant step of a clock
 DAY = 86400.0
@@ -119,13 +120,17 @@ def is_year_first(numbers: Integers, date_format: str, unit: int) -> bool:
     return all(reader.read(str(number)) is not None for number in numbers.tolist())
 
 
+def is_read(numbers: Integers, date_format: str) -> bool:
+    """Whether all numbers are dates of the format, one after the other."""
+    return bool((np.diff(seconds_by(date_format, numbers)) > 0.0).all())  # nan where a number is no date
+
+
 def is_date(numbers: Integers, date_format: str) -> bool:
     """Whether numbers are dates of a format in which the year is not first, or has two digits."""
     n_digits = digits_of(date_format)
     if not 10 ** (n_digits - 2) <= numbers.max() < 10**n_digits:  # the first field may begin with 0
         return False
-    seconds = seconds_by(date_format, numbers)
-    if not (np.diff(seconds) > 0.0).all():  # nan where a number is no date
+    if not (is_read(numbers[:N_FIRST], date_format) and is_read(numbers, date_format)):
         return False
     steps = np.diff(numbers)
     if np.ptp(steps) == 0:
@@ -175,6 +180,8 @@ def is_clock(numbers: Integers, date_format: str) -> bool:
     """
     n_digits = digits_of(date_format)
     if not 10 ** (n_digits - 2) <= numbers.max() < 10**n_digits:
+        return False
+    if not is_read(numbers[:N_FIRST], date_format):  # most plain numbers go no farther
         return False
     seconds = seconds_by(date_format, numbers)
     if not (np.diff(seconds) > 0.0).all():

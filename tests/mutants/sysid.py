@@ -475,7 +475,7 @@ MUTANTS = [
     Mutant(
         "identification: a search without an end",
         "sysid/likelihoods/start_search.py",
-        "if now - self._start_time > self._time_limit:",
+        "if now - self._start_time > self.time_limit:",
         "if now - self._start_time > math.inf:",
         "tests/toolkit/maths/test_powers.py -k search_shows",
     ),
@@ -845,7 +845,7 @@ MUTANTS = [
     ),
     Mutant(
         "steps: a search is not repeated where steps half as long change its energy",
-        "sysid/modes/step_check.py",
+        "sysid/modes/steps/step_check.py",
         "is_ghost = abs(energy_at(energy, theta) - energy_at(finer, theta)) > GHOST",
         "return energy, theta",
         "tests/sysid/modes/test_steps.py -k closed_form",
@@ -866,7 +866,7 @@ MUTANTS = [
     ),
     Mutant(
         "steps: weights of draws are all equal",
-        "sysid/modes/solver_check.py",
+        "sysid/modes/steps/solver_check.py",
         "share = np.full(len(rows), 1.0 / len(rows)) if shares is None",
         "log_weights = 0.0 * log_weights\n    share = np.full(len(rows), 1.0 / len(rows)) if shares is None",
         "tests/sysid/modes/test_steps.py -k solved_again",

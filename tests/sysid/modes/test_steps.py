@@ -12,9 +12,9 @@ import toolkit
 from sysid import Series, data, identify, priors, systems
 from sysid.likelihoods import trajectory
 from sysid.modes.search import Mode
-from sysid.modes.solver_check import generalised_pareto_shape, pareto_shape
-from sysid.modes.step_check import factor_where_same
-from sysid.modes.step_refinement import Grids, SteppedPosterior, checked_steps, steps_in_words
+from sysid.modes.steps.solver_check import generalised_pareto_shape, pareto_shape
+from sysid.modes.steps.step_check import factor_where_same
+from sysid.modes.steps.step_refinement import Grids, SteppedPosterior, checked_steps, steps_in_words
 from sysid.solvers.step_length import MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
 
 TIMES = np.arange(0.0, 13.0)

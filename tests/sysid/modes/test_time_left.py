@@ -7,8 +7,8 @@ import pytest
 
 from sysid import Series, identify, systems
 from sysid.likelihoods import trajectory
-from sysid.modes.step_check import SolutionEnergy
-from sysid.modes.step_refinement import SteppedPosterior, checked_steps
+from sysid.modes.steps.step_check import SolutionEnergy
+from sysid.modes.steps.step_refinement import SteppedPosterior, checked_steps
 from sysid.modes.time_left import TimeLeft
 
 TIMES = np.linspace(0.0, 8.0, 41)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..arrays import Array, Bools
-from ..solvers.implicit import IMPLICIT_ORDERS
-from ..solvers.step_length import MAX_STEPS
+from ...arrays import Array, Bools
+from ...solvers.implicit import IMPLICIT_ORDERS
+from ...solvers.step_length import MAX_STEPS
 
 
 class SolutionEnergy(Protocol):

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ..arrays import Array, Bools, Integers
-from ..solvers.implicit import IMPLICIT_ORDERS
-from .bridge import Reference
-from .laplace import Evaluate, in_batches
-from .search import Mode, is_another, mode_from, weighed
+from ...arrays import Array, Bools, Integers
+from ...solvers.implicit import IMPLICIT_ORDERS
+from ..bridge import Reference
+from ..laplace import Evaluate, in_batches
+from ..search import Mode, is_another, mode_from, weighed
+from ..time_left import timed
 from .step_check import MAX_ROUNDS, SAME_ENERGY, WARNED_ENERGY, SolutionEnergy, step_factors
-from .time_left import timed
 
 N_PROPOSED = 128  # draws about the modes
 N_OF_PRIORS = 128  # draws of the priors

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from .laplace import in_batches
+from ...arrays import Array
+from ..laplace import in_batches
 from .step_check import SolutionEnergy
 
 MOST_CHECKED = 1_000  # draws of a run
