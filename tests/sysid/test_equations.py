@@ -126,7 +126,8 @@ def test_a_lambda_leaves_no_name_of_its_own():
         systems.own(made.rhs, states=("x",), parameters=("k",), usual=[1.0], start=[1.0], name="decay").name == "decay"
     )
     times = np.linspace(0.0, 1.0, 11)
-    series = Series(times, np.exp(-times)[:, None], ("x",))
+    noise = 0.01 * np.random.default_rng(0).standard_normal(11)  # without any there is no mode
+    series = Series(times, (np.exp(-times) + noise)[:, None], ("x",))
     problem = identify(
         series, made, likelihood="trajectory", constraints=[lambda k: 2.0 - k[0]], progress=False, prior=None
     )
