@@ -116,7 +116,8 @@ def is_slip(times: Array, values: Array, row: int) -> bool:
     course = float(coefficients[-1])
     freedom = known.size - NEIGHBOURS
     errors = values[known] - design @ coefficients
-    gain = 1.0 + float(np.linalg.pinv(design)[-1] @ np.linalg.pinv(design)[-1])
+    shares = np.linalg.pinv(design)[-1]  # of each neighbour in the course
+    gain = 1.0 + float(shares @ shares)
     sd = float(np.sqrt(errors @ errors / freedom * gain))
     tolerance = SLIP_DEVIATIONS * sd
     is_known = tolerance < SLIP_TOLERANCES * abs(course)

@@ -64,6 +64,23 @@ def in_batches(evaluate: Evaluate) -> Evaluate:
     return evaluated
 
 
+def allowed_energies(evaluate: Evaluate, contains: Contains | None, count: Callable[[Array], None] | None) -> Evaluate:
+    """``evaluate`` for any number of points, infinite where the energy is not finite or ``contains`` refuses the point.
+
+    count: told of all energies that were evaluated.
+    """
+    batched = in_batches(evaluate)
+
+    def evaluated(points: Array) -> tuple[Array, Array]:
+        energies, slopes = batched(points)
+        if count is not None:
+            count(energies)
+        allowed = np.isfinite(energies) & (True if contains is None else contains(points))
+        return np.where(allowed, energies, np.inf), slopes
+
+    return evaluated
+
+
 def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvature | None:
     """The Hessian from central differences of gradients over ±lengths; None where no energy around is finite."""
     q = position.size

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, Bools
-from .laplace import Contains, Curvature, Evaluate, descend, in_batches
+from .laplace import Contains, Curvature, Evaluate, allowed_energies, descend
 from .search import FEW_DAMPINGS
 
 FAR = 10.0  # standard deviations: where a Gaussian profile has risen by FAR²/2 = 50 nats
@@ -94,18 +94,14 @@ def open_tails(
     list of OpenTail
         At most one for each side of each parameter.
     """
-    left = MOST_EVALUATIONS
+    left, allowed = MOST_EVALUATIONS, allowed_energies(evaluate, contains, count)
 
     def counted(points: Array) -> tuple[Array, Array]:
         nonlocal left
         left -= len(points)
         if left < 0:
             raise EnoughError
-        energies, slopes = in_batches(evaluate)(points)
-        if count is not None:
-            count(energies)
-        allowed = np.isfinite(energies) & (True if contains is None else contains(points))
-        return np.where(allowed, energies, np.inf), slopes
+        return allowed(points)
 
     sides = [(int(k), side) for k in np.flatnonzero(flat) for side in (1.0, -1.0)]
     found: list[OpenTail] = []

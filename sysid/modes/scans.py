@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from ..arrays import Array, Bools
-from .laplace import Contains, Evaluate, descend, in_batches
+from .laplace import Contains, Evaluate, allowed_energies, descend
 from .search import FEW_DAMPINGS
 
 MOST_PEAKS = 8  # of the periodogram of each quantity
@@ -98,14 +98,7 @@ def scanned_starts(
     ndarray
         At most N_BEST positions, the lowest first.
     """
-
-    def counted(points: Array) -> tuple[Array, Array]:
-        energies, slopes = in_batches(evaluate)(points)
-        if count is not None:
-            count(energies)
-        allowed = np.isfinite(energies) & (True if contains is None else contains(points))
-        return np.where(allowed, energies, np.inf), slopes
-
+    counted = allowed_energies(evaluate, contains, count)
     tried, strongest = [], []
     for base in bases:
         for k in np.flatnonzero(movable):

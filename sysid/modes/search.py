@@ -117,9 +117,11 @@ def mode_from(evaluate: Evaluate, start: Array, contains: Contains | None) -> Mo
     position, energy, curvature = descend(
         evaluate, start, contains=contains, n_iterations=N_ITERATIONS, dampings=FEW_DAMPINGS
     )
-    if CONVERGED < decrement(evaluate, position, curvature) <= NEAR:  # ends along a ridge would each be a mode
+    gain = decrement(evaluate, position, curvature)
+    if CONVERGED < gain <= NEAR:  # ends along a ridge would each be a mode
         position, energy, curvature = descend(evaluate, position, contains=contains, n_iterations=N_MORE)
-    if curvature is None or not decrement(evaluate, position, curvature) <= MAX_DECREMENT:
+        gain = decrement(evaluate, position, curvature)
+    if curvature is None or not gain <= MAX_DECREMENT:
         return None
     if contains is not None and not contains(position[None])[0]:  # of a start outside, at which the search stayed
         return None

@@ -307,8 +307,8 @@ MUTANTS = [
     Mutant(
         "modes: ends of searches along a ridge are modes",
         "sysid/modes/search.py",
-        "position, curvature) <= NEAR",
-        "position, curvature) <= 0.0",
+        "CONVERGED < gain <= NEAR",
+        "CONVERGED < gain <= 0.0",
         "tests/sysid/modes/test_search.py",
     ),
     Mutant(

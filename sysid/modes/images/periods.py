@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Array, Bools
-from ..laplace import Contains, Evaluate, in_batches
+from ..laplace import Contains, Evaluate, allowed_energies
 from ..search import SAME, Mode, weighed
 from .symmetries import N_CONFIRMATIONS, SPREAD, is_same
 
@@ -132,12 +132,10 @@ def periods_of(
     if not shifted.any():
         return ()
     points = best.position + SPREAD * np.random.default_rng(0).standard_normal((N_CONFIRMATIONS + 1, q)) @ best.root.T
+    counted = allowed_energies(evaluate, None, count)
 
     def energies(at: Array) -> Array:
-        found = in_batches(evaluate)(at)[0]
-        if count is not None:
-            count(found)
-        return np.where(np.isfinite(found), found, np.inf)
+        return counted(at)[0]
 
     own = energies(points)
 

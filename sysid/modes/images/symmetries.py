@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array, Bools, Integers
-from ..laplace import Contains, Evaluate, in_batches
+from ..laplace import Contains, Evaluate, allowed_energies
 from ..search import SAME, Mode
 
 MOST_CANDIDATES = 448  # of flips and swaps, evaluated once each; a search has some 256 places
@@ -87,13 +87,10 @@ def symmetries_of(
     candidates = [one for one, is_apart in zip(candidates, apart, strict=True) if is_apart]
     if not candidates:
         return ()
+    allowed = allowed_energies(evaluate, contains, count)
 
     def energies(at: Array) -> Array:
-        found = in_batches(evaluate)(at)[0]
-        if count is not None:
-            count(found)
-        allowed = np.isfinite(found) & (True if contains is None else contains(at))
-        return np.where(allowed, found, np.inf)
+        return allowed(at)[0]
 
     own = energies(points)
     if not np.isfinite(own).all():

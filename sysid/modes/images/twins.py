@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Array, Bools
-from ..laplace import Contains, Evaluate, descend, in_batches
+from ..laplace import Contains, Evaluate, allowed_energies, descend
 from ..search import FEW_DAMPINGS, SAME, Mode, is_another, mode_from, weighed
 from .periods import Kinds, Shift, candidate_periods, half_periods
 from .symmetries import MOST_CANDIDATES, Symmetry, candidate_symmetries, is_same
@@ -38,15 +38,8 @@ class Allowance:
     """An energy in positions that may be evaluated ``left`` times; infinite where it has no value or is not allowed."""
 
     def __init__(self, evaluate: Evaluate, contains: Contains | None, told: Count | None, left: int) -> None:
-        self.evaluate, self.contains, self.told, self.left = in_batches(evaluate), contains, told, left
-
-    def counted(self, points: Array) -> tuple[Array, Array]:
-        """Energies and gradients, beside the allowance."""
-        energies, slopes = self.evaluate(points)
-        if self.told is not None:
-            self.told(energies)
-        allowed = np.isfinite(energies) & (True if self.contains is None else self.contains(points))
-        return np.where(allowed, energies, np.inf), slopes
+        self.counted = allowed_energies(evaluate, contains, told)  # beside the allowance
+        self.left = left
 
     def limited(self, points: Array) -> tuple[Array, Array]:
         """Energies and gradients. Raises SpentError where the allowance is spent."""
