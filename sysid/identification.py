@@ -965,7 +965,8 @@ def doubts_of(data: Any) -> list[str]:
     given = list(data) if isinstance(data, list | tuple) else [data]
     series = [one for one in given if is_a(one, Series)]
     many = len(series) > 1
-    return [f"{one.name}: {doubt}" if many else doubt for one in series for doubt in check(one)]
+    labels = [f"experiment {one.name!r} ({e}): " if many else "" for e, one in enumerate(series)]
+    return [f"{label}{doubt}" for label, one in zip(labels, series, strict=True) for doubt in check(one)]
 
 
 def likelihood_name(likelihood: Any) -> str:

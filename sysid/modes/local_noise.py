@@ -24,7 +24,10 @@ LEAST_SHARE = 0.01  # of the data's spread: smaller residuals are no missed mode
 
 
 class Excess(NamedTuple):
-    """Residuals of a quantity that are larger than its local noise: both as standard deviations."""
+    """Residuals of a quantity that are larger than its local noise: both as standard deviations.
+
+    quantity: its name, and its experiment where there are several.
+    """
 
     quantity: str
     residual: float
@@ -82,7 +85,8 @@ def noise_by_differences(times: Array, values: Array, order: int) -> LocalNoise:
 def excesses_of(fits: Sequence[Fitted], *, above: float) -> list[Excess]:
     """Quantities whose residuals are more than ``above`` times the local noise, worst first."""
     found = []
-    for fit in fits:
+    for e, fit in enumerate(fits):
+        of_experiment = f" of experiment {e}" if len(fits) > 1 else ""
         for d in np.unique(fit.quantities):
             own = fit.quantities == d
             if own.sum() < FEWEST_DATA or not np.isfinite(fit.solution[own]).all():
@@ -93,7 +97,7 @@ def excesses_of(fits: Sequence[Fitted], *, above: float) -> list[Excess]:
             sd = max(local.sd, float(fit.known_sds[d]))
             least = max(above, math.sqrt(float(scipy.special.fdtri(own.sum(), local.freedom, 1.0 - FALSE_ALARMS))))
             if sd > 0.0 and residual > least * sd and residual > LEAST_SHARE * float(data.std()):
-                found.append(Excess(fit.names[d], residual, sd))
+                found.append(Excess(f"{fit.names[d]}{of_experiment}", residual, sd))
     return sorted(found, key=lambda excess: -excess.ratio)
 
 

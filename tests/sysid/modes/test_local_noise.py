@@ -1,10 +1,22 @@
 """The local noise of data: right for independent errors about any smooth signal, and its law."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
 
-from sysid.modes.local_noise import DIFFERENCE_ORDERS, FALSE_ALARMS, local_noise, noise_by_differences
+from sysid import identify, systems
+from sysid.data import simulate
+from sysid.modes.local_noise import (
+    DIFFERENCE_ORDERS,
+    FALSE_ALARMS,
+    Fitted,
+    excess_words,
+    excesses_of,
+    local_noise,
+    noise_by_differences,
+)
 
 
 @pytest.mark.parametrize("order", DIFFERENCE_ORDERS)
@@ -38,3 +50,28 @@ def test_independent_errors_seldom_look_larger_than_their_local_noise():
             least = max(3.0, np.sqrt(scipy.stats.f.isf(FALSE_ALARMS, n, local.freedom)))
             alarms += values.std() > least * local.sd
         assert alarms <= 2
+
+
+def test_a_quantity_of_several_experiments_is_named_with_its_experiment():
+    rng, times = np.random.default_rng(4), np.linspace(0.0, 10.0, 50)
+    noise, which = rng.standard_normal(50), np.zeros(50, np.int64)
+    good, bad = (Fitted(times, which, noise, noise + off, ("x",), np.zeros(1)) for off in (0.1, 50.0))
+    assert [one.quantity for one in excesses_of([good, bad, bad], above=3.0)] == [
+        "x of experiment 1",
+        "x of experiment 2",
+    ]
+    assert [one.quantity for one in excesses_of([bad], above=3.0)] == ["x"]
+    words = excess_words(excesses_of([good, bad, bad], above=3.0))
+    assert "the residuals of x of experiment 1" in words
+    assert "likewise for x of experiment 2" in words
+
+
+def test_what_looks_wrong_in_one_of_several_data_is_said_with_its_number():
+    predators = systems.lotka_volterra()
+    good = simulate(predators, np.linspace(0.0, 10.0, 101), noise=0.01, seed=0)
+    values = good.values.copy()
+    values[40, 0] *= 100.0
+    bad = replace(good, values=values)
+    with pytest.warns(UserWarning, match=r"identify: experiment '.*' \(1\): ") as caught:
+        identify([good, bad], predators, likelihood="trajectory", n_searches=0)
+    assert not any("(0)" in str(one.message) for one in caught)
