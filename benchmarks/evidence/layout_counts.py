@@ -30,7 +30,7 @@ def module_of(file: Path) -> str:
 
 
 def imports_of(file: Path, modules: set[str]) -> set[str]:
-    """The modules of ``modules`` that a file imports, at any depth and under TYPE_CHECKING too."""
+    """The modules of ``modules`` that a file imports: at any depth, under TYPE_CHECKING, by ``import_module``."""
     here = module_of(file).split(".")
     package = here if file.name == "__init__.py" else here[:-1]
     found: set[str] = set()
@@ -41,6 +41,8 @@ def imports_of(file: Path, modules: set[str]) -> set[str]:
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= {f"{base}.{alias.name}" if f"{base}.{alias.name}" in modules else base for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            found |= {text.value for text in node.args if isinstance(text, ast.Constant) and text.value in modules}
     return (found & modules) - {module_of(file)}
 
 

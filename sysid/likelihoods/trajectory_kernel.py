@@ -14,12 +14,14 @@ import numpy as np
 from numba import types
 
 from toolkit._compiler import (
+    CONVERSIONS,
     FLOATS,
     MATRIX,
     HoldsFunctions,
     SharedCode,
     call_part,
     compile_part,
+    in_float32,
     inlined,
     kernel,
     pack_arguments,
@@ -393,6 +395,7 @@ def finish_states(energy, slope, numbers, work, parts):
         energy[lane] += numbers[CONSTANT]
 
 
+@in_float32({1e300: 1e38})
 @kernel
 def forbid(energy, slope):
     """Let the energy be inf, and its gradient 0, where either is not finite."""
@@ -504,6 +507,24 @@ def push_nowhere(theta, work, slope, path, weights, pull, t):
 
 WITHOUT_SLOPE = {STEP_BACKWARDS: retreat_nowhere, PUSH: push_nowhere}
 SHOOT = SharedCode(shoot_segments, types.void(*KERNEL.args, PARTS))
+
+
+# The sizes of the kernel, by the names that they had when each of its functions enclosed its own.
+SHOOTING = "sysid.shooting_kernel.<locals>."
+SIZES = ("shoot.dim", "shoot.n_parameters", "shoot.n_functions", "set_drive.n_drives", "shoot.is_dosed")
+
+
+def with_shape(description: dict[str, Any]) -> dict[str, Any]:
+    """A function's description from a file, the sizes of ``shooting_kernel`` in one tuple as today."""
+    values = description["values"]
+    if SHOOTING + SIZES[0] not in values:
+        return description
+    shape = {f"{SHOOTING}shoot.shape[{i}]": values[SHOOTING + name] for i, name in enumerate(SIZES)}
+    others = {key: value for key, value in values.items() if not key.startswith(SHOOTING)}
+    return {**description, "values": dict(sorted((others | shape).items()))}
+
+
+CONVERSIONS.append(with_shape)
 
 
 @functools.cache

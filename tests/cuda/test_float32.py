@@ -96,7 +96,7 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
         float32.twin(tiny)
 
 
-STAND_INS = [(name, number) for name, numbers in float32.REPLACEMENTS.items() for number in numbers]
+STAND_INS = [(name, number) for name, numbers in float32.FLOAT32_NUMBERS.items() for number in numbers]
 ELSEWHERE = {"sysid.forbid": forbid.py_func, "sysid.beyond_of": beyond_of}  # not imported by the toolkit
 
 
@@ -105,19 +105,19 @@ def test_what_stands_in_for_a_constant_is_another_float32(name, number):
     if number in (1e300, 1e-300):
         with pytest.raises(float32.PrecisionError):
             float32.to_single(number, "part")
-    found = float32.to_single(number, "part", float32.REPLACEMENTS[name])
+    found = float32.to_single(number, "part", float32.FLOAT32_NUMBERS[name])
     assert np.isfinite(found)
     assert found != 0.0
     with np.errstate(over="ignore"):
         assert found != np.float32(number)
 
 
-@pytest.mark.parametrize("name", [name for name in float32.REPLACEMENTS if not name.startswith("toolkit.")])
+@pytest.mark.parametrize("name", [name for name in float32.FLOAT32_NUMBERS if not name.startswith("toolkit.")])
 def test_functions_of_other_packages_with_stand_ins_are_there(name):
     outer = inspect.unwrap(ELSEWHERE[name.partition(".<locals>")[0]])
     (code,) = [code for code in codes_in(outer.__code__) if f"sysid.{code.co_qualname}" == name]
     inner = FunctionType(code.replace(co_freevars=()), outer.__globals__)
-    assert float32.REPLACEMENTS[name].keys() <= float32.numbers_read(inner)
+    assert float32.FLOAT32_NUMBERS[name].keys() <= float32.numbers_read(inner)
 
 
 @pytest.mark.parametrize("function", [angle, move_preconditioned])
@@ -125,10 +125,10 @@ def test_a_number_that_needs_a_stand_in_is_not_overlooked(function, monkeypatch)
     """Of our functions: π's low part as a float32 would pass, and make arcs worse without a word."""
     function = getattr(function, "py_func", function)
     name = f"toolkit.{function.__name__}"
-    monkeypatch.setitem(float32.REPLACEMENTS, name, {0.25: 0.5})
+    monkeypatch.setitem(float32.FLOAT32_NUMBERS, name, {0.25: 0.5})
     with pytest.raises(LookupError, match=name):
         float32.replacements_of(function)
-    monkeypatch.delitem(float32.REPLACEMENTS, name)
+    monkeypatch.delitem(float32.FLOAT32_NUMBERS, name)
     with pytest.raises(LookupError, match=name):
         float32.replacements_of(function)
 

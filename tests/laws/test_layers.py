@@ -97,6 +97,40 @@ def test_rooms_import_downwards(path):
             assert not private or rest == ["_compiler"], f"{module} is private to {other}"
 
 
+def test_imports_by_importlib_are_seen(tmp_path):
+    file = ROOT / "toolkit" / "not_there.py"
+    written = tmp_path / "not_there.py"
+    written.write_text('import importlib\nimportlib.import_module("figures").overview\n__import__("sysid.data")\n')
+
+    class Elsewhere(type(file)):
+        def read_text(self, **more):
+            return written.read_text(**more)
+
+    assert imports_of(Elsewhere(file), {"figures", "sysid.data", "toolkit.errors"}) == {"figures", "sysid.data"}
+
+
+UPPER = re.compile(r"\b(?:targets|sysid|figures)\.\w")
+
+
+def texts_of(tree):
+    """All texts of a module that are no docstrings."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_the_toolkit_names_no_module_of_packages_above_it(module):
+    if module.path.relative_to(ROOT).parts[0] == "toolkit":
+        assert [text for text in texts_of(module.tree) if UPPER.search(text)] == []
+
+
 def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

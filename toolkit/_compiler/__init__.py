@@ -12,6 +12,7 @@ from .decorators import (
     FunctionPointer,
     compile_part,
     has_linked_form,
+    in_float32,
     inlined,
     kept,
     kernel,
@@ -19,7 +20,7 @@ from .decorators import (
     set_linked_form,
 )
 from .disk_cache import available_threads, environment, source_stamp
-from .function_digest import PYTHON, describe_function
+from .function_digest import CONVERSIONS, NAMES_IN_FILES, PYTHON, describe_function
 from .lowering import WideCompiler, njit_unwrapped, own_flags
 from .notice import is_watched
 from .per_function import cached_per_function
@@ -28,10 +29,10 @@ from .shared_code import SharedCode, pointer_to, pointer_to_part
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX, tuple_type
 
 __all__ = [
-    "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INLINE", "INTEGERS", "MATRIX", "MODE", "PYTHON",
-    "REPLICA", "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "SharedCode", "WideCompiler",
-    "available_threads", "bound", "cached_per_function", "call_part", "compile_part", "describe_function",
-    "environment", "has_linked_form", "inlined", "is_watched", "kept", "kernel", "names_in", "njit_unwrapped",
-    "noinline", "own_flags", "pack_arguments", "pointer_to", "pointer_to_part", "reduced", "set_linked_form",
-    "set_recipe", "source_stamp", "tuple_type",
+    "CHAIN", "CONVERSIONS", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INLINE", "INTEGERS", "MATRIX",
+    "MODE", "NAMES_IN_FILES", "PYTHON", "REPLICA", "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer",
+    "HoldsFunctions", "SharedCode", "WideCompiler", "available_threads", "bound", "cached_per_function",
+    "call_part", "compile_part", "describe_function", "environment", "has_linked_form", "in_float32", "inlined",
+    "is_watched", "kept", "kernel", "names_in", "njit_unwrapped", "noinline", "own_flags", "pack_arguments",
+    "pointer_to", "pointer_to_part", "reduced", "set_linked_form", "set_recipe", "source_stamp", "tuple_type",
 ]  # fmt: skip

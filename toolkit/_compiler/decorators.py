@@ -23,6 +23,7 @@ from numba.extending import typeof_impl
 from ..errors import Unavailable, names_removed_folder
 from .argument_pack import PackedCompiler, PackedLower, address_in, packed_address
 from .disk_cache import CodeFile, cache_stamp, check_private, own_stamp
+from .function_digest import stored_name
 from .lowering import (
     NoInlineLower,
     OwnLibrary,
@@ -141,6 +142,20 @@ def kept(dispatcher: Any) -> Any:
     """``dispatcher`` itself: what Python calls of it is kept on disk from now on, by all that it reads then."""
     dispatcher._cache = LaterCache(dispatcher)
     return dispatcher
+
+
+# By ``stored_name`` of functions: constants that need another value in float32, and that value.
+FLOAT32_NUMBERS: dict[str, dict[float, float]] = {}
+
+
+def in_float32(numbers: dict[float, float]) -> Callable[[Any], Any]:
+    """Decorator of a function that reads constants which its float32 twin cannot hold: ``numbers`` has their values."""
+
+    def noted(function: Any) -> Any:
+        FLOAT32_NUMBERS[stored_name(function)] = numbers
+        return function
+
+    return noted
 
 
 def set_linked_form(function: Any, make: Callable[[], Callable[..., Any]]) -> None:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import sys
+from collections.abc import Callable
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -223,13 +224,14 @@ def qualified_name(function: Any) -> str:
     return f"{plain.__module__}.{plain.__qualname__}"
 
 
-# Functions that files know by an earlier name.
+# Functions that files know by an earlier name; packages above add theirs.
 NAMES_IN_FILES = {
     "toolkit.no_move": "toolkit.move_not",
     "toolkit.locate_walls": "toolkit.look_walls",
     "toolkit.locate_polygon": "toolkit.look_polygon",
-    "sysid.locate_of.<locals>.locate": "sysid.look_of.<locals>.look",
 }
+# How packages above bring descriptions from older files to the present form, once names are those without modules.
+CONVERSIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 
 
 def stored_name(function: Any) -> str:
@@ -254,11 +256,6 @@ def name_without_modules(name: str) -> str:
     return f"{package}.{outer.rpartition('.')[2]}{inside}{inner}"
 
 
-# The sizes of a trajectory's kernel, by the names that they had when each of its functions enclosed its own.
-SHOOTING = "sysid.shooting_kernel.<locals>."
-SIZES = ("shoot.dim", "shoot.n_parameters", "shoot.n_functions", "set_drive.n_drives", "shoot.is_dosed")
-
-
 def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
     """Convert a function's description from older files, which held our modules and code, to the present form.
 
@@ -274,12 +271,9 @@ def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
         }
         converted = {"function": name_without_modules(description["function"]), "values": values}
         description = {**description, **converted, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
-    values = description["values"]
-    if SHOOTING + SIZES[0] not in values:
-        return description
-    shape = {f"{SHOOTING}shoot.shape[{i}]": values[SHOOTING + name] for i, name in enumerate(SIZES)}
-    others = {key: value for key, value in values.items() if not key.startswith(SHOOTING)}
-    return {**description, "values": dict(sorted((others | shape).items()))}
+    for convert in CONVERSIONS:
+        description = convert(description)
+    return description
 
 
 def is_known_by_name(value: Any) -> bool:

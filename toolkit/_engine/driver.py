@@ -27,6 +27,7 @@ from ..problem.definition import Problem
 from ..problem.properness import endless_fall
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
+from .interface import Engine
 from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
 from .run_record import AnyRun, Counts, RunRecord, Statistics, Stopping, Trace, count, fold, with_theta
 from .state import Block, Outputs, copy_stored, forget_derived, put_back
@@ -181,7 +182,7 @@ class Driver(Generic[AnyRun]):
         self._keep_draws = keep_draws
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self._accumulation = HostAccumulation(job, self._accumulated)
-        self._engine = make_engine(job, needs_host_draws(job, keep_draws), self._accumulated)
+        self._engine: Engine = make_engine(job, needs_host_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
         self._slots: Integers = np.empty((2, 0), np.int64)
         self._leapfrogs = 0, 0  # steps whose leapfrogs have been counted, and that count
@@ -212,8 +213,7 @@ class Driver(Generic[AnyRun]):
     @property
     def blocks(self) -> list[Block]:
         """The blocks after the last complete chunk."""
-        blocks: list[Block] = self._engine.blocks
-        return blocks
+        return self._engine.blocks
 
     @property
     def accumulated(self) -> dict[str, State]:
@@ -675,7 +675,7 @@ def attach_run(error: BaseException, driver: Driver[Any], run: Any) -> None:
         )
 
 
-def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
+def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Engine:
     """The engine of the job's backend; wants_draws: copy draws to the host; states: of accumulators, by name."""
     if job.backend == "cpu":
         return CpuEngine(job)

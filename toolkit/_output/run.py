@@ -1,13 +1,13 @@
 """The result of a run: its record, with report, tree of arrays and file; and ``load``."""
 
-import importlib
+import importlib.metadata
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._engine.run_record import RunRecord
-from ..errors import check_not_shadowed
+from ..errors import DISTRIBUTION, check_not_shadowed
 from ..problem.definition import Problem, Target
 from .report.summary import summary_of
 from .report.text import html_of, text_of, warnings_about
@@ -16,6 +16,8 @@ from .storage import datatree, run_file
 if TYPE_CHECKING:
     import pandas
     import xarray
+
+PICTURES = f"{DISTRIBUTION}.pictures"  # entry points by which packages that stand on this one offer pictures of runs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,10 +112,16 @@ class Run(RunRecord):
         """A picture of the draws: in the plane their density, else traces and ranks of each coordinate.
 
         Returns its panels by name; ``run.plot()["x[0]"].figure`` is Matplotlib's figure. ``figures.overview`` draws the
-        same into a figure that is given. Raises ValueError without draws.
+        same into a figure that is given. Raises ValueError without draws; ImportError where no package that is
+        installed offers the picture.
         """
-        check_not_shadowed("figures", by="run.plot")
-        return importlib.import_module("figures").overview(self)  # a door upwards: figures stands on this package
+        for offered in importlib.metadata.entry_points(group=PICTURES, name="overview"):
+            check_not_shadowed(offered.module, by="run.plot")
+            return offered.load()(self)
+        raise ImportError(
+            f"run.plot needs a package that offers an entry point 'overview' of {PICTURES!r}; install "
+            f"{DISTRIBUTION} again, which has one"
+        )
 
 
 def load(path: "str | os.PathLike[str]", problem: Problem | Target | None = None) -> Run:

@@ -2,11 +2,13 @@
 
 import math
 
+from .._compiler.decorators import in_float32
 from ..errors import check_flag, check_number
 from ..maths.elementary import fma, select
 from .interface import Dynamics
 
 
+@in_float32({1e-300: 1e-37})
 def move_preconditioned(lanes, memory, parameters, changes):
     """V ← αV + (1−α) g², G = 1/(λ + √V), x ← x − h G g + h T Γ + √(2hTG) ξ, coordinate by coordinate."""
     decay, floor = parameters[0], parameters[1]

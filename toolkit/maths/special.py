@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 
-from .._compiler.decorators import inlined
+from .._compiler.decorators import in_float32, inlined
 from .elementary import SIGN, exp, exp_reduced, fma, from_bits, log, select, sincos, to_bits
 
 PI_HIGH, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
+LOW_IN_FLOAT32 = {PI_LOW: -8.742277657347586e-08}  # π less its float32
 
 
 @inlined
@@ -32,6 +33,7 @@ def tan(x):
     return sine / cosine
 
 
+@in_float32(LOW_IN_FLOAT32)
 @inlined
 def angle(y, x):
     """Angle in [0, π/2] of the point (x, y) with x, y ≥ 0; 0 at the origin.
@@ -68,6 +70,7 @@ def atan(x):
     return with_sign(angle(abs(x), 1.0), x)
 
 
+@in_float32(LOW_IN_FLOAT32)
 @inlined
 def atan2(y, x):
     """Angle of the point (x, y) in [−π, π], to 2.5 ulp for coordinates below 1e307; 0 at the origin."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.block_rows import ALIVE, BANDWIDTH, ENERGY, KERNEL, TEMPERATURE
-from .._compiler.decorators import kernel
+from .._compiler.decorators import in_float32, kernel
 from ..errors import check_number
 from ..maths.elementary import exp, fma, log, select
 from ..maths.medians import median, median_by_partition
@@ -156,6 +156,7 @@ def pull(particles, weight, direction, here, there, pair, count):
             sums[lane] = fma(k[lane], fma(heat[lane], y[lane] - x[lane], slope[lane]), sums[lane])
 
 
+@in_float32({1e-300: 1e-37})
 @kernel
 def median_bandwidth(position, copy, distances, last, chain, n_chains, n_replicas):
     """b = median / log(P + 1) of the squared distances of one chain's particles; ``copy`` (dim, lane) is scratch.

@@ -78,3 +78,10 @@ def test_many_coordinates_and_chains_are_cut_with_a_word():
 def test_a_run_without_draws_is_refused():
     with pytest.raises(ValueError, match="run must have draws"):
         drawn(gaussian(np.eye(2)), keep_draws=False).plot()
+
+
+def test_a_run_says_where_no_package_that_is_installed_offers_pictures(monkeypatch):
+    run = drawn(gaussian(np.eye(2)), n_steps=200)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
+    with pytest.raises(ImportError, match=r"an entry point 'overview' of 'manymodes\.pictures'"):
+        run.plot()

@@ -221,7 +221,7 @@ class DeviceEngine:
         self, pool: Executor | None, first: int, factors: Factors, slots: Integers, trace_slots: Integers,
         outputs: Outputs,
     ) -> None:  # fmt: skip
-        """As ``CpuEngine.run``."""
+        """As ``Engine.run`` has it."""
         if not self._state.is_sent:
             self._state.send()
         to_host = self._wants_draws

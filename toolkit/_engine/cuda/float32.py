@@ -19,11 +19,11 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from ..._compiler.code_walk import constants_in, is_ours, names_in, transformed
+from ..._compiler.decorators import FLOAT32_NUMBERS
 from ..._compiler.function_digest import stored_name
-from ...dynamics import preconditioned
 from ...errors import shown
 from ...maths import elementary, medians, philox, special
-from ...tempering import continuous, contour_tempering, exchange, stein_particles
+from ...tempering import continuous, contour_tempering, exchange
 from .. import phases
 from . import float32_maths
 
@@ -50,17 +50,6 @@ FLOAT32_VERSIONS: dict[Any, Any] = {
     medians.neighbours: float32_maths.neighbours,
 }
 ONLY_FLOAT64 = (elementary.to_bits, elementary.from_bits)
-# Constants that need another value in float32: by ``stored_name`` of our functions that read them, the value of each.
-# A function that reads others of these constants than are listed for it has no twin (``replacements_of``).
-PI_LOW = {special.PI_LOW: -8.742277657347586e-08}  # π less its float32
-REPLACEMENTS: dict[str, dict[float, float]] = {
-    stored_name(special.angle): PI_LOW,
-    stored_name(special.atan2): PI_LOW,
-    stored_name(preconditioned.move_preconditioned): {1e-300: 1e-37},
-    stored_name(stein_particles.median_bandwidth): {1e-300: 1e-37},
-    "sysid.forbid": {1e300: 1e38},
-    "sysid.beyond_of.<locals>.beyond": {1e-300: 1e-37},
-}
 TWINS: dict[Any, Any] = {}
 
 
@@ -77,14 +66,14 @@ def numbers_read(function: Function) -> set[float]:
 
 
 def replacements_of(function: Function) -> dict[float, float]:
-    """A function's ``REPLACEMENTS``. Raises LookupError where a function of ours reads other ones of these numbers."""
+    """What ``in_float32`` gave a function. Raises LookupError where one of ours reads others of these numbers."""
     if not is_ours(str(function.__module__)):
         return {}
     name = stored_name(function)
-    own = REPLACEMENTS.get(name, {})
-    read = numbers_read(function) & set().union(*REPLACEMENTS.values())
+    own = FLOAT32_NUMBERS.get(name, {})
+    read = numbers_read(function) & set().union(*FLOAT32_NUMBERS.values())
     if read != own.keys():
-        raise LookupError(f"REPLACEMENTS of {__name__} must have the numbers of {name}, which reads {read}, got {own}")
+        raise LookupError(f"in_float32 must have the numbers of {name}, which reads {read}, got {own}")
     return own
 
 
