@@ -6,9 +6,10 @@ solves the system for posterior draws; ``sparsity`` finds which terms are presen
 ``compare_pysindy`` runs PySINDy's methods on the same data.
 """
 
-from toolkit.errors import check_not_shadowed
+from toolkit.errors import LIBRARIES, check_not_shadowed
 
 check_not_shadowed("targets", by=__name__)  # before it is imported
+LIBRARIES.add(__name__)
 
 from . import data, libraries, likelihoods, priors, sparsity, systems
 from .data.series import Series

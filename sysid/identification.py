@@ -26,6 +26,7 @@ from toolkit.errors import (
     check_text,
     is_a,
     shown,
+    warn_user,
 )
 from toolkit.maths.seeds import EVIDENCE, STARTS, derived_seed
 from toolkit.problem import Named, Problem, Spread, Target
@@ -38,7 +39,6 @@ from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
 from .data.residuals import ResidualCheck, residual_check
 from .data.series import Series
-from .data.user_warning import warn_user
 from .estimates import Estimates, doubt_of_mixing, estimate, inclusion_of
 from .function_constraints import check_compiles, implicit_domain
 from .likelihoods.experiments import JointEnergy

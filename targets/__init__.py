@@ -5,11 +5,15 @@ a target into a region; ``from_sympy`` makes a target of an expression; ``with_t
 dimensions its truth; ``datasets`` has data for posteriors.
 """
 
+from toolkit.errors import LIBRARIES
+
 from . import classics, datasets, domains, mixtures, posteriors, shapes
 from .catalogue_entries import catalogue
 from .domains.constrained import constrained
 from .symbolic import from_sympy
 from .truth.own_targets import with_truth
+
+LIBRARIES.add(__name__)
 
 __all__ = [
     "catalogue",

@@ -10,6 +10,7 @@ import math
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -501,6 +502,19 @@ def package_root(module: str) -> Path:
     if not file or not hasattr(package, "__path__"):
         raise RuntimeError(f"{name} is no package with a folder of its own")
     return Path(file).resolve().parent
+
+
+# Packages whose frames stand between a warning and the user's line; those above this one add their names. Frames of
+# ``contextlib`` stand between a context manager and what uses it.
+LIBRARIES = {__name__.partition(".")[0], contextlib.__name__}
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the line by which the user called the library, however deep in it this is called."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def optional(package: str, extra: str) -> Any:

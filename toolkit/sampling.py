@@ -110,10 +110,10 @@ def sample(
         raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
     check_save(save)
     if sampler is None:
-        run = run_chosen(problem, given, options, stacklevel=2)
+        run = run_chosen(problem, given, options)
     else:
         arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-        run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
+        run = run_sampler(problem, **arguments._asdict(), **options)
         run = with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
     if save is not None:
         run.save(save)
@@ -133,7 +133,7 @@ def sample_distributed(problem: Any, sampler: Any, given: dict[str, Any], option
         given = {**given, "init": None}
     arguments = filled(problem, tuned, ATTEMPTS[0][1], given)._asdict()
     del arguments["until"]
-    run = run_distributed(problem, **arguments, **options, stacklevel=3)
+    run = run_distributed(problem, **arguments, **options)
     return with_tuning(run, tuned) if isinstance(tuned, Tuned) and isinstance(run, Run) else run
 
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_choice, check_count, check_instance, check_number, check_progress, is_a, shown
+from toolkit.errors import (
+    check_choice,
+    check_count,
+    check_instance,
+    check_number,
+    check_progress,
+    is_a,
+    shown,
+    warn_user,
+)
 from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
@@ -18,7 +27,6 @@ from ..data.measured_input import is_of_pandas
 from ..data.residuals import ResidualCheck, ResidualPart, residual_check
 from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
-from ..data.user_warning import warn_user
 from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate, times_of_dates
 from ..identification import doubts_told

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from toolkit.errors import warn_user
+
 from ..arrays import Array
 from ..data.gaps import parts_of
 from ..data.residuals import ResidualPart
 from ..data.series import Series
-from ..data.user_warning import warn_user
 from ..likelihoods.conditions import grid_of
 from ..likelihoods.path_fit import (
     FittedPath,

@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 
 from toolkit._compiler import is_watched
+from toolkit.errors import warn_user
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
-from ..data.user_warning import warn_user
 from ..model import Model
 from ..modes.guess_fit import Guesses
 from ..modes.laplace import descend

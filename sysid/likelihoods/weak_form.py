@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
-from toolkit.errors import check_array, check_count, check_instance, shown
+from toolkit.errors import check_array, check_count, check_instance, shown, warn_user
 
 from ..arrays import Array
 from ..data.gaps import parts_of
 from ..data.residuals import residual_check
 from ..data.series import Series, with_times
-from ..data.user_warning import warn_user
 from ..model import Model, as_model
 from ..systems.inputs import NO_INPUTS, knots_of
 from .causes import causes_named

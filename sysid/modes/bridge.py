@@ -5,7 +5,6 @@ With one temperature it is bridge sampling. Source: Meng & Wong (1996), Statisti
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import scipy
 
 from toolkit import Run
 from toolkit.diagnostics import ess
-from toolkit.errors import shown
+from toolkit.errors import shown, warn_user
 from toolkit.schedules import evaluate as schedule_factors
 from toolkit.tempering import ReplicaExchange, Stein
 
@@ -173,18 +172,16 @@ def blocks_of(n_chains: int, n_draws: int) -> Integers:
 def check_overlap(evidence: Evidence) -> None:
     """Warn where the overlap is so small that the error means nothing."""
     if evidence.overlap < LEAST_OVERLAP:
-        warnings.warn(
+        warn_user(
             f"evidence: the draws hardly overlap with the density they are compared with (overlap "
             f"{evidence.overlap:.1e}), so that the error of {evidence.error:.2g} nats means little: take more draws, "
             "or a ladder of temperatures with keep_replicas=True",
-            stacklevel=3,
         )
     elif evidence.disagreement > MOST_DISAGREEMENT:
-        warnings.warn(
+        warn_user(
             f"evidence: draws of the run and exact draws of a density near them disagree by {evidence.disagreement:.1f}"
             " standard errors: the chains are not everywhere where the posterior is, or move in a biased way. Take "
             "more steps, shorter ones, or a ladder of temperatures",
-            stacklevel=3,
         )
 
 

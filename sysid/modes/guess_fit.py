@@ -15,9 +15,9 @@ import scipy
 from numba import types
 
 from toolkit._compiler import FLOATS, MATRIX, compile_part
+from toolkit.errors import warn_user
 
 from ..arrays import Array, Bools, Integers
-from ..data.user_warning import warn_user
 from ..priors import GAUSSIAN, LOG_NORMAL, Prior, add_priors, prior_table
 from .laplace import descend
 

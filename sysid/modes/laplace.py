@@ -1,13 +1,12 @@
 """The mode of a posterior and its covariance there: coordinates in which it is nearly a standard normal."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_array, check_count, check_instance
+from toolkit.errors import check_array, check_count, check_instance, warn_user
 from toolkit.problem import Target
 
 from ..arrays import Array, Bools
@@ -176,10 +175,9 @@ def laplace(
     if flat.size:
         worst = int(np.argmax(np.abs(curvature.vectors[:, flat[0]])))
         which = f"coordinate {worst}" if names is None else names[worst]
-        warnings.warn(
+        warn_user(
             f"the energy of {target.name!r} has {flat.size} of {target.dim} directions without positive curvature at "
             f"its mode, the lowest {curvature.values[0]:.1e} of the diagonal's, mostly along {which}: data "
             "and priors leave it open there, and scaled coordinates are a guess",
-            stacklevel=2,
         )
     return Laplace(position, curvature.root)

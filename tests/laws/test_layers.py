@@ -131,6 +131,14 @@ def test_the_toolkit_names_no_module_of_packages_above_it(module):
         assert [text for text in texts_of(module.tree) if UPPER.search(text)] == []
 
 
+def test_warnings_find_the_users_line_by_themselves(module):
+    """By ``warn_user``: a level that a function counts is wrong as soon as another one calls it."""
+    if module.path != ROOT / "toolkit" / "errors.py":
+        calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+        assert not any(ast.unparse(call.func) == "warnings.warn" for call in calls)
+        assert not any(keyword.arg == "stacklevel" for call in calls for keyword in call.keywords)
+
+
 def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

@@ -16,7 +16,6 @@ import platform
 import stat
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -34,7 +33,7 @@ from numba.core.extending import _Intrinsic
 from numba.core.typing import templates
 from numba.np.ufunc.dufunc import DUFunc
 
-from ..errors import package_root
+from ..errors import package_root, warn_user
 from .code_walk import (
     code_parts,
     codes_in,
@@ -170,12 +169,11 @@ def check_private(folder: Path, source: Path, *, warns: bool = True) -> None:
         return
     if warns and others not in WARNED:
         WARNED.add(others)
-        warnings.warn(
+        warn_user(
             f"machine code is not kept in {str(folder)!r}, because others may write there ({others}), and what is in "
             "it runs as code of this user: take their right away (chmod go-w), or set NUMBA_CACHE_DIR to a folder of "
             "your own",
             RuntimeWarning,
-            stacklevel=2,
         )
     raise RuntimeError(f"others may write to {str(folder)!r}")
 

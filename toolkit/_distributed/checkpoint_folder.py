@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from .._output.storage.checkpoint_head import (
     last_usable,
     open_journal,
 )
-from ..errors import CheckpointError, CheckpointWarning, check_path
+from ..errors import CheckpointError, CheckpointWarning, check_path, warn_user
 
 Arrays = dict[str, NDArray[Any]]
 FILES = ("state", "state.previous", "state.writing", "draws")
@@ -77,11 +76,11 @@ class CheckpointFolder:
     Raises CheckpointError where the folder is another run's, in use, or damaged beyond use.
     """
 
-    def __init__(self, path: Any, asked: dict[str, Any], *, stacklevel: int) -> None:
+    def __init__(self, path: Any, asked: dict[str, Any]) -> None:
         self.name, self.paths = check_folder(path)
         self.new_head: Contents | None = None
         self.saved, self._keeps_last, self._has_warned = BEGINNING, True, False
-        self.journal = open_journal(self.paths, name=self.name, stacklevel=stacklevel + 1)
+        self.journal = open_journal(self.paths, name=self.name)
         try:
             self.head = self._compare(asked)
         except BaseException:
@@ -118,7 +117,7 @@ class CheckpointFolder:
             f"checkpoint {self.name!r} cannot be used: {why}; give another path, or remove the folder to begin anew"
         )
 
-    def last_state(self, take: Callable[[SavedState], str], *, stacklevel: int) -> None:
+    def last_state(self, take: Callable[[SavedState], str]) -> None:
         """Have ``take`` the last state or, with a warning, the one before, where the last is damaged.
 
         take: raises DamagedError, KeyError, TypeError or ValueError where it is; returns which one it is, in words.
@@ -129,7 +128,7 @@ class CheckpointFolder:
             found.append(self._read_state(path))
             return take(found[-1])
 
-        self._keeps_last, reasons = last_usable(self.paths, taken, stacklevel=stacklevel + 1)
+        self._keeps_last, reasons = last_usable(self.paths, taken)
         if reasons:
             raise self.unusable("; ".join(reasons))
         self.saved = found[-1].journal
@@ -144,7 +143,7 @@ class CheckpointFolder:
 
     def save(
         self, words: str, *, results: tuple[dict[str, Any], Arrays] | None = None,
-        state: tuple[dict[str, Any], Arrays] | None = None, stacklevel: int,
+        state: tuple[dict[str, Any], Arrays] | None = None,
     ) -> bool:  # fmt: skip
         """Append ``results`` to the journal, then replace the state: all, or nothing at all; whether it was done.
 
@@ -170,10 +169,9 @@ class CheckpointFolder:
                 self.journal.cut()
             if not self._has_warned:
                 self._has_warned = True
-                warnings.warn(
+                warn_user(
                     f"checkpoint {self.name!r} could not be written {words}: {error}; the run goes on",
                     CheckpointWarning,
-                    stacklevel=stacklevel + 1,
                 )
             return False
         return True

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import time
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from ..errors import (
     check_progress,
     check_room,
     shown,
+    warn_user,
 )
 from ..problem.definition import Spread
 from ..samplers.sampler import Sampler
@@ -73,7 +73,6 @@ def run_distributed(
     checkpoint_every: Any,
     chains_per_task: Any,
     save: Any,
-    stacklevel: int,
     **options: Any,
 ) -> Result:
     """``sample`` with a client, as documented there. options: others of ``make_job``."""
@@ -82,7 +81,7 @@ def run_distributed(
     checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
     asked = checked(
         problem, sampler, n_chains=n_chains, init=init, threads=threads, backend=backend, keep_draws=keep_draws,
-        chains_per_task=chains_per_task, stacklevel=stacklevel + 1, is_saved=save is not None, **options,
+        chains_per_task=chains_per_task, is_saved=save is not None, **options,
     )  # fmt: skip
     collection: Collection
     if save is not None:
@@ -96,15 +95,15 @@ def run_distributed(
         folder.restore(collection)
         if isinstance(collection, StoredResults):
             collection.begin()
-        run = collected(UnderWay(asked, client, collection, folder, bar), stacklevel + 1)
+        run = collected(UnderWay(asked, client, collection, folder, bar))
     if isinstance(run, Run):
-        warn_about(run, stacklevel=stacklevel + 1)
+        warn_about(run)
     return run
 
 
 def checked(
     problem: Any, sampler: Any, *, n_chains: Any, init: Any, threads: Any, backend: Any, keep_draws: Any,
-    chains_per_task: Any, stacklevel: int, is_saved: bool = False, **options: Any,
+    chains_per_task: Any, is_saved: bool = False, **options: Any,
 ) -> Asked:  # fmt: skip
     """All arguments, checked with few chains, and contour's partition found by a pilot on this machine.
 
@@ -123,7 +122,7 @@ def checked(
     few = n_chains if by_chain or is_swept else min(n_chains, FEW)
     job = make_job(problem, sampler, n_chains=few, init=init, **options)
     next(job.kept_pieces())  # raises where there are none
-    completed, pilot_gradients = with_partition(job, stacklevel=stacklevel + 1, n_chains=n_chains)
+    completed, pilot_gradients = with_partition(job, n_chains=n_chains)
     job = dataclasses.replace(job, sampler=completed)
     given = {**options, "accumulators": accumulators, "on_divergence": job.on_divergence, "backend": backend}
     start = init if by_chain or init is None or isinstance(init, Spread) else job.init[0, 0]
@@ -169,7 +168,7 @@ class UnderWay(NamedTuple):
     bar: Any  # None: not shown
 
 
-def collected(under_way: UnderWay, stacklevel: int) -> Result:
+def collected(under_way: UnderWay) -> Result:
     """The run, of all chains; of those that are done where Ctrl-C is pressed."""
     asked, collection, started = under_way.asked, under_way.collection, time.perf_counter()
 
@@ -189,10 +188,9 @@ def collected(under_way: UnderWay, stacklevel: int) -> Result:
         if not collection.done.any():
             raise
         run, done = result(interrupted=True), collection.done.count()
-        warnings.warn(
+        warn_user(
             f"interrupted after {done:,} of {asked.request.n_chains:,} chains; the run holds these, in order",
             InterruptedWarning,
-            stacklevel=stacklevel + 1,
         )
         return run
     except Exception as error:

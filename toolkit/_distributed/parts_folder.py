@@ -1,7 +1,6 @@
 """Checkpoints of a run on a cluster: a folder of the results of its chains that are done."""
 
 import time
-import warnings
 from typing import Any
 
 from .._compiler.disk_cache import environment
@@ -9,7 +8,7 @@ from .._engine.driver import defer_interrupt
 from .._output.storage.checkpoint_file import Record, read_arrays
 from .._output.storage.checkpoint_head import description_record, take_records
 from .._output.storage.description import describe_call
-from ..errors import CheckpointError, CheckpointWarning
+from ..errors import CheckpointError, CheckpointWarning, warn_user
 from .checkpoint_folder import Arrays, CheckpointFolder, SavedState
 from .collection import ByChain, PooledResults
 from .part import Part
@@ -29,7 +28,7 @@ class PartsFolder:
 
     def __enter__(self) -> "PartsFolder":
         if self._path is not None:
-            self._folder = CheckpointFolder(self._path, self._description, stacklevel=4)
+            self._folder = CheckpointFolder(self._path, self._description)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -52,7 +51,7 @@ class PartsFolder:
             )
         if isinstance(collection, PooledResults):
             if folder.has_state:
-                folder.last_state(lambda state: restore_pooled(state, collection), stacklevel=5)
+                folder.last_state(lambda state: restore_pooled(state, collection))
             return
 
         def take(record: Record) -> None:
@@ -61,11 +60,10 @@ class PartsFolder:
 
         folder.saved, damage = take_records(folder.journal, take)
         if damage:
-            warnings.warn(
+            warn_user(
                 f"checkpoint {folder.name!r}: its journal {damage}; {collection.done.count():,} chains before that "
                 "place are used, and the others are computed again",
                 CheckpointWarning,
-                stacklevel=5,
             )
 
     def after(self, part: Part, collection: ByChain | PooledResults) -> None:
@@ -74,7 +72,7 @@ class PartsFolder:
             info = {"chains": [part.first, part.last], "gradients": part.gradients, "made_with": part.made_with}
             words = f"with chains {part.first:,} to {part.last - 1:,}"
             with defer_interrupt():
-                self._folder.save(words, results=(info, part.arrays), stacklevel=5)
+                self._folder.save(words, results=(info, part.arrays))
         elif time.monotonic() - self._last >= self._every:
             self.save(collection)
 
@@ -82,7 +80,7 @@ class PartsFolder:
         """Save pooled results now."""
         if self._folder is not None and isinstance(collection, PooledResults) and collection.done.any():
             with defer_interrupt():
-                self._folder.save(words_of(collection), state=collection.stored(), stacklevel=5)
+                self._folder.save(words_of(collection), state=collection.stored())
             self._last = time.monotonic()
 
 

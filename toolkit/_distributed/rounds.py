@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +26,7 @@ from ..errors import (
     check_progress,
     listed,
     shown,
+    warn_user,
 )
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem, Target
@@ -122,7 +122,7 @@ def sample_in_rounds(
         else:
             workers = ClusterWorkers(client, request, threads or 1)
         with workers:
-            return Rounds(job, request, workers, saved, length).run(progress, stacklevel=2)
+            return Rounds(job, request, workers, saved, length).run(progress)
 
 
 class Rounds:
@@ -144,7 +144,7 @@ class Rounds:
         self._is_whole = True  # the workers' states are those after the last complete round
         self._earlier_theta = np.zeros_like(self._at.shared.theta)
 
-    def run(self, progress: bool | None, stacklevel: int) -> Run:
+    def run(self, progress: bool | None) -> Run:
         """Do all rounds, or those up to Ctrl-C."""
         self._resume()
         bar = progress_bar(self._job, progress)
@@ -176,15 +176,14 @@ class Rounds:
             if bar is not None:
                 bar.close()
         if interrupted:
-            warnings.warn(
+            warn_user(
                 f"interrupted after {self._at.steps} of {self._job.n_steps} steps; the run holds {self._at.draws} of "
                 f"{self._steps.size} draws",
                 InterruptedWarning,
-                stacklevel=stacklevel + 1,
             )
         run = self._result(interrupted=interrupted)
         if not interrupted:
-            warn_about(run, stacklevel=stacklevel + 1)
+            warn_about(run)
         return run
 
     def _resume(self) -> None:

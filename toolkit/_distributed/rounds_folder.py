@@ -44,7 +44,7 @@ class RoundsFolder:
         self._asked = describe_call(job, "sample_in_rounds") | {
             "n_groups": n_groups, "steps_per_round": steps_per_round, "n_steps": job.n_steps,
         }  # fmt: skip
-        self._folder = CheckpointFolder(path, self._asked, stacklevel=3)
+        self._folder = CheckpointFolder(path, self._asked)
 
     def __enter__(self) -> "RoundsFolder":
         return self
@@ -57,8 +57,8 @@ class RoundsFolder:
         """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
         folder = self._folder
         if folder is None:
-            return completed(job, None, "", stacklevel=3)
-        job = completed(job, folder.head, folder.name, stacklevel=3)
+            return completed(job, None, "")
+        job = completed(job, folder.head, folder.name)
         folder.new_head = head_of(self._asked, job)
         return job
 
@@ -77,7 +77,7 @@ class RoundsFolder:
             found.append((at, states))
             return f"after step {at.steps}"
 
-        folder.last_state(take, stacklevel=4)
+        folder.last_state(take)
         self._draws = found[-1][0].draws
         return found[-1]
 
@@ -112,7 +112,7 @@ class RoundsFolder:
         info = {"steps": at.steps, "draws": at.draws, "elapsed": at.elapsed}
         results = ({"draws": at.draws}, self._draws_until(at.draws, outputs)) if at.draws > self._draws else None
         with defer_interrupt():
-            if self._folder.save(f"after step {at.steps}", results=results, state=(info, arrays), stacklevel=6):
+            if self._folder.save(f"after step {at.steps}", results=results, state=(info, arrays)):
                 self._draws = at.draws
         self._last_try = time.monotonic()
 

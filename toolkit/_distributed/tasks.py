@@ -3,14 +3,13 @@
 import concurrent.futures
 import contextlib
 import hashlib
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from numba import cloudpickle
 
 from .._compiler.disk_cache import environment
-from ..errors import ClusterError, ClusterWarning, optional, shown
+from ..errors import ClusterError, ClusterWarning, optional, shown, warn_user
 from .part import Part, compute_part
 
 COMPARED = ("python", "manymodes", "sources")
@@ -170,4 +169,4 @@ class TaskQueue:
             except (TimeoutError, self._distributed.TimeoutError):
                 if not self._client.nthreads() and not self._has_warned:
                     self._has_warned = True
-                    warnings.warn("the cluster has no workers; waiting for some to come", ClusterWarning, stacklevel=7)
+                    warn_user("the cluster has no workers; waiting for some to come", ClusterWarning)

@@ -6,7 +6,6 @@ import itertools
 import signal
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -22,7 +21,7 @@ from .._compiler.disk_cache import environment
 from .._compiler.notice import is_notebook, is_watched
 from ..accumulators.interface import State
 from ..dynamics.metropolis import total_leapfrogs
-from ..errors import DivergenceError, InterruptedWarning, listed
+from ..errors import DivergenceError, InterruptedWarning, listed, warn_user
 from ..problem.definition import Problem
 from ..problem.properness import endless_fall
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
@@ -595,11 +594,11 @@ def execute(
     progress: bool | None,
     keep_draws: bool = True,
     watch: Watch | None = None,
-    stacklevel: int | None = 1,
+    warns: bool = True,
 ) -> AnyRun:
     """Run a checked job to its end, or to Ctrl-C, and return a ``run_class``.
 
-    Raises and warns as documented in ``sample``; stacklevel: of the InterruptedWarning, 1 for the caller; None: none.
+    Raises and warns as documented in ``sample``; warns: whether Ctrl-C is warned of.
     """
     watch = RunsToEnd(job) if watch is None else watch
     interrupted, full = False, ""
@@ -629,13 +628,12 @@ def execute(
             driver.raise_divergence(kept.filled(driver), saved, kept.outputs)
             saved.save(driver, kept.outputs)
             stopping = watch.stopping(driver, kept.filled(driver)[0], interrupted=True)
-    if interrupted and stacklevel is not None:
+    if interrupted and warns:
         all_steps = "" if job.is_open else f" of {job.n_steps}"
         all_draws = f" of {kept.steps.size}" if isinstance(watch, RunsToEnd) else ""
-        warnings.warn(
+        warn_user(
             f"interrupted after {driver.done}{all_steps} steps; the run {driver.holds(f'{all_draws} draws')}",
             InterruptedWarning,
-            stacklevel=stacklevel + 1,
         )
     return driver.result(*kept.filled(driver), interrupted, stopping)
 

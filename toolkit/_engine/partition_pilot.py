@@ -1,12 +1,11 @@
 """Contour's partition of the energies, found by a pilot run."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ContourWarning, DivergenceError
+from ..errors import ContourWarning, DivergenceError, warn_user
 from ..maths.seeds import PILOT, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
@@ -97,14 +96,14 @@ def run_pilot(
         problem, sampler, n_steps=n_steps, n_chains=PILOT_CHAINS, seed=seed, init=start, keep_energies=True,
         threads=threads,
     )  # fmt: skip
-    run = execute(job, RunRecord, SavesNothing(), progress=False, stacklevel=None)
+    run = execute(job, RunRecord, SavesNothing(), progress=False, warns=False)
     if run.interrupted:
         raise KeyboardInterrupt
     assert run.energies is not None
     return run.energies[:, 0, n_steps // 2 :], run.draws[:, -1]
 
 
-def warn_if_bins_are_narrow(job: Job, partition: Partition, *, stacklevel: int | None) -> int:
+def warn_if_bins_are_narrow(job: Job, partition: Partition, *, warns: bool) -> int:
     """Warn if a step of the sampler crosses more than ``NARROW`` bins; returns the gradient evaluations it took.
 
     32 chains move as the pilot's do, for 64 steps at T. The change of a step is the 68 % quantile of the second half's
@@ -114,22 +113,21 @@ def warn_if_bins_are_narrow(job: Job, partition: Partition, *, stacklevel: int |
     energies, _ = run_pilot(job.problem, pilot, seed, start, job.threads, CHECK_STEPS)
     changes = np.abs(np.diff(energies, axis=1))
     change = float(np.quantile(changes[changes > 0.0], CHANGE_QUANTILE)) if changes.any() else 0.0
-    if change > NARROW * partition.width and stacklevel is not None:
-        warnings.warn(
+    if change > NARROW * partition.width and warns:
+        warn_user(
             f"a step changes the energy by {change:.3g}, which is {change / partition.width:.0f} bins of width "
             f"{partition.width:.3g}; beyond {NARROW:.0f} moves are rarely accepted and θ is slow to settle: give a "
             f"partition of width {0.5 * change:.2g} or more, or smaller steps",
             ContourWarning,
-            stacklevel=stacklevel + 1,
         )
     return PILOT_CHAINS * CHECK_STEPS * pilot.gradients_per_step
 
 
-def with_partition(job: Job, stacklevel: int | None, n_chains: int | None = None) -> tuple[Sampler, int]:
+def with_partition(job: Job, *, warns: bool = True, n_chains: int | None = None) -> tuple[Sampler, int]:
     """The job's sampler, with a partition from a pilot if its contour has none; and the pilot's gradient evaluations.
 
     A given partition is checked where moves may be rejected and the check costs less than a tenth of the run.
-    stacklevel: of the warning about its bins; None: none is given. n_chains: of the whole run, if the job has a part.
+    warns: whether it may warn about its bins. n_chains: of the whole run, if the job has a part.
     """
     problem, sampler, contour = job.problem, job.sampler, job.sampler.tempering
     if not isinstance(contour, Contour):
@@ -139,7 +137,6 @@ def with_partition(job: Job, stacklevel: int | None, n_chains: int | None = None
         checks = sampler.dynamics.leapfrogs > 0 and moves >= 10 * PILOT_CHAINS * CHECK_STEPS
         if not checks or problem.target.callback is not None:
             return sampler, 0
-        level = None if stacklevel is None else stacklevel + 1
-        return sampler, warn_if_bins_are_narrow(job, contour.partition, stacklevel=level)
+        return sampler, warn_if_bins_are_narrow(job, contour.partition, warns=warns)
     partition, gradients = find_partition(problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
     return replace(sampler, tempering=replace(contour, partition=partition)), gradients

@@ -48,9 +48,8 @@ def run_sampler(
     layout: Any = Layout(),
     until: Any = None,
     on_divergence: Any = None,
-    stacklevel: int = 1,
 ) -> Run:
-    """``sample`` with a given sampler, as documented there; stacklevel: of warnings, 1 for the caller."""
+    """``sample`` with a given sampler, as documented there."""
     condition = check_until(until)
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
@@ -69,9 +68,8 @@ def run_sampler(
         job = saved.complete(job)
         run = execute(
             job, Run, saved, progress=progress, keep_draws=keep_draws, watch=watch_of(condition, job, room),
-            stacklevel=stacklevel + 1,
         )  # fmt: skip
-    warn_about(run, stacklevel=stacklevel + 1)
+    warn_about(run)
     return run
 
 
@@ -178,7 +176,7 @@ def stream_chunks(job: Job, progress: bool | None, watch: Watch) -> Iterator[Run
                 stopping = watch.stopping(driver, nothing, interrupted=False) if is_over else None
                 run = driver.result(outputs, steps, trace_steps, stopping=stopping)
                 if is_over:
-                    warn_about(run, stacklevel=3)
+                    warn_about(run)
                 yield run
                 saved.after_chunk(driver, nothing)
                 if is_over:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
@@ -18,7 +17,16 @@ from .._engine.job import Job, check_checkpoint, check_replacement
 from .._engine.recording import STATISTICS
 from .._engine.run_record import with_theta
 from .._engine.state import Outputs, views
-from ..errors import CheckpointError, CheckpointWarning, DivergenceError, check_count, check_flag, check_room, shown
+from ..errors import (
+    CheckpointError,
+    CheckpointWarning,
+    DivergenceError,
+    check_count,
+    check_flag,
+    check_room,
+    shown,
+    warn_user,
+)
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
@@ -61,7 +69,7 @@ class Chains:
         except CheckpointError as failed:
             if error is None:
                 raise
-            warnings.warn(str(failed), CheckpointWarning, stacklevel=2)
+            warn_user(str(failed), CheckpointWarning)
 
     def __repr__(self) -> str:
         """What they are, and how far."""

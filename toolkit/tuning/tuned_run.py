@@ -137,7 +137,7 @@ def attempted(problem: Problem, given: dict[str, Any], options: dict[str, Any], 
     )  # fmt: skip
 
 
-def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], stacklevel: int) -> Run:
+def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any]) -> Run:
     """A run of a sampler that is chosen and tuned; where it does not come to what is wanted, once more, with more.
 
     given: of ``Arguments``, but the sampler; options: all others of ``run_sampler``. Where the caller says how long the
@@ -154,7 +154,7 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
         if attempt and path is not None:
             own["checkpoint"] = f"{path}.again"
         arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
-        run = run_sampler(problem, **arguments, **{**options, **own}, stacklevel=stacklevel + 1)
+        run = run_sampler(problem, **arguments, **{**options, **own})
         run = with_tuning(run, tuned, spent, options["threads"], seed)
         assert run.tuning is not None
         is_settled = run.stopping is None or (run.stopping.satisfied and not run.tuning.warnings)

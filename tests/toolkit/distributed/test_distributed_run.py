@@ -55,7 +55,7 @@ def in_pieces(problem, sampler, pieces, **options):
         "trace_every": None, "layout": toolkit.Layout(), "on_divergence": None, "accumulators": None, "init": None,
     }  # fmt: skip
     asked = checked(
-        problem, sampler, threads=1, backend="cpu", keep_draws=True, chains_per_task=None, stacklevel=1,
+        problem, sampler, threads=1, backend="cpu", keep_draws=True, chains_per_task=None,
         **{**usual, **options},
     )  # fmt: skip
     collection = distributed_run.ByChain(asked.job, asked.request)
@@ -171,7 +171,7 @@ def test_slices_of_a_task_change_no_bit(monkeypatch):
     """A task advances its chains in slices, whose state has a limit."""
     options = {**SHORT, "n_chains": 37, "accumulators": pools(), "keep_draws": False}
     asked = checked(
-        COSINE, samplers.sgld(0.02), threads=1, backend="cpu", init=None, chains_per_task=None, stacklevel=1,
+        COSINE, samplers.sgld(0.02), threads=1, backend="cpu", init=None, chains_per_task=None,
         dtype="float64", keep_replicas=False, keep_energies=False, keep_statistics=True, trace_every=None,
         layout=toolkit.Layout(), on_divergence=None, **options,
     )  # fmt: skip

@@ -147,7 +147,7 @@ def runs_of(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> 
     samplers = [request.grid.sampler(cell.setting) for cell in cells]
     job = job_of(request, cells[0], samplers)
     if isinstance(job.sampler.tempering, Contour):
-        completed, gradients = with_partition(job, stacklevel=None)
+        completed, gradients = with_partition(job, warns=False)
         job = dataclasses.replace(job, sampler=completed, pilot_gradients=gradients)
         samplers = [job.sampler] if len(samplers) == 1 else samplers
     whole, _ = run_chains(job, True, StopsWhenAsked(job, stop))

@@ -6,7 +6,6 @@ A kill tears at most the last record, which is cut off when the file is opened a
 
 import contextlib
 import hashlib
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..._output.storage.checkpoint_head import (
     take_records,
 )
 from ..._output.storage.description import describe_problem, describe_sampler, environment, to_json
-from ...errors import CheckpointError, CheckpointWarning, check_path, shown
+from ...errors import CheckpointError, CheckpointWarning, check_path, shown, warn_user
 from ...problem.definition import Problem, Spread
 from .cells import Cell, CellResult, SweepRequest
 from .grid import Grid, settings_of_groups
@@ -110,13 +109,12 @@ class SweepJournal(NothingSaved):
     another sweep, or cannot be opened; TypeError or ValueError where ``path`` is none.
     """
 
-    def __init__(self, path: Any, request: SweepRequest, names: list[str], *, stacklevel: int) -> None:
+    def __init__(self, path: Any, request: SweepRequest, names: list[str]) -> None:
         super().__init__()
         self._path = checked_path(path)
-        self._stacklevel = stacklevel + 1
         self._has_warned = False
         self._pending: tuple[list[bytes], list[CellResult]] = [], []
-        self._journal = open_journal(Paths(*4 * [self._path]), "sweep", stacklevel=self._stacklevel)
+        self._journal = open_journal(Paths(*4 * [self._path]), "sweep")
         try:
             self._read(described_call(request), dict(zip(names, request.problems, strict=True)))
         except BaseException:
@@ -154,11 +152,10 @@ class SweepJournal(NothingSaved):
                 mark, damage = take_records(self._journal, take)
                 self._journal.go_to(mark)
                 if damage:
-                    warnings.warn(
+                    warn_user(
                         f"checkpoint {self._path!r} {damage}; of its cells {len(self.found):,} before that place are "
                         "used, and the others are computed again",
                         CheckpointWarning,
-                        stacklevel=self._stacklevel + 1,
                     )
             for name, description in described.items():
                 if name not in saved_names:
@@ -199,10 +196,9 @@ class SweepJournal(NothingSaved):
                 self._journal.cut()
             if not self._has_warned:
                 self._has_warned = True
-                warnings.warn(
+                warn_user(
                     f"checkpoint {self._path!r} could not be written: {error}; the sweep goes on, and tries again",
                     CheckpointWarning,
-                    stacklevel=self._stacklevel + 4,
                 )
 
     def _append_pending(self) -> None:

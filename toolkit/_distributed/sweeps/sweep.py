@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +26,7 @@ from ...errors import (
     is_a,
     optional,
     shown,
+    warn_user,
 )
 from ...problem.definition import Spread, as_problem
 from ..sizes import GROWTH, TaskSizes
@@ -98,17 +98,16 @@ def sweep(
     started = time.perf_counter()
     saved = NothingSaved()
     if checkpoint is not None:
-        saved = SweepJournal(checkpoint, request, axes.names or [""], stacklevel=2)
+        saved = SweepJournal(checkpoint, request, axes.names or [""])
     with saved:
         collected = Collected(request, axes, saved, progress)
         try:
             if collected.todo:
                 collected.fill_with(OnThreads(request, n_threads) if client is None else OnCluster(request, client))
         except KeyboardInterrupt:
-            warnings.warn(
+            warn_user(
                 f"interrupted after {collected.n_done:,} of {collected.n_cells:,} runs; the table is nan elsewhere",
                 InterruptedWarning,
-                stacklevel=2,
             )
         finally:
             collected.close()

@@ -2,7 +2,6 @@
 
 import re
 import traceback
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 
 from ..._compiler import signatures as s
-from ...errors import CudaWarning, package_root
+from ...errors import CudaWarning, package_root, warn_user
 from ...problem.point_function import reason
 from ..state import TEMPER, Numbers, Parts
 from . import compiling
@@ -93,9 +92,8 @@ def warn_of_bits(job: "Job", code: Code) -> None:
         names = sorted({NAMES.get(name, name) for name in code.functions})
         reasons.append(f"it calls {', '.join(names)}, which CUDA has of its own")
     if reasons:
-        warnings.warn(
+        warn_user(
             f"draws of {job.problem.name!r} by {job.sampler.name!r} on a device may differ from a CPU's in their last "
             f"bits, as {' and '.join(reasons)}; both are draws of the same law",
             CudaWarning,
-            stacklevel=2,
         )

@@ -1,6 +1,5 @@
 """Warnings about a run: sentences that say what is wrong and what to do."""
 
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..._engine.run_record import Judged, RunRecord, Setting, settings_of
 from ...diagnostics.standstill import standstills
-from ...errors import ContourWarning
+from ...errors import ContourWarning, warn_user
 from ...problem.starts import all_start_alike
 from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
@@ -25,10 +24,10 @@ BELOW, ABOVE = 0.1, 0.25
 STILL = 0.02  # share of accepted moves
 
 
-def warn_about(run: RunRecord, stacklevel: int) -> None:
+def warn_about(run: RunRecord) -> None:
     """Warn where contour's θ has not settled, its multipliers are extreme, or energies lie outside its partition."""
     for message in doubts(run):
-        warnings.warn(message, ContourWarning, stacklevel=stacklevel + 1)
+        warn_user(message, ContourWarning)
 
 
 def doubts(run: RunRecord) -> list[str]:

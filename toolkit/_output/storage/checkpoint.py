@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from ..._engine.driver import defer_interrupt
 from ..._engine.job import JUDGED, Paths
 from ..._engine.state import STATUS, are_valid, stored_names, views
-from ...errors import CheckpointError, CheckpointWarning, shown
+from ...errors import CheckpointError, CheckpointWarning, shown, warn_user
 from .checkpoint_file import (
     BEGINNING,
     KINDS,
@@ -243,7 +242,7 @@ class Checkpoint:
         self._kept = JournalFields(draws=kind == "sample", trace=kind not in ("stream", CHAINS), held=kind == CHAINS)
         self._asked = describe_call(job, kind)
         self._is_new = not os.path.exists(self._paths.journal)
-        self._journal = open_journal(self._paths, stacklevel=3)
+        self._journal = open_journal(self._paths)
         try:
             self._head = self._compare(self._journal)
         except BaseException:
@@ -286,7 +285,7 @@ class Checkpoint:
     def complete(self, job: "Job") -> "Job":
         """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
         name = "" if self._journal is None else self._paths.state
-        return completed(job, self._head, name, stacklevel=4)
+        return completed(job, self._head, name)
 
     @property
     def paths(self) -> Paths | None:
@@ -337,7 +336,7 @@ class Checkpoint:
             load_state(path, self._paths, journal, self._kept, driver, outputs)
             return f"after step {driver.done}"
 
-        self._keeps_last, reasons = last_usable(self._paths, take, stacklevel=6)
+        self._keeps_last, reasons = last_usable(self._paths, take)
         if reasons:
             raise unusable(self._paths, "; ".join(reasons))
 
@@ -426,11 +425,10 @@ class Checkpoint:
         stands = (
             "nothing is saved yet" if self._saved.journal == BEGINNING else f"it stands at step {self._saved.steps}"
         )
-        warnings.warn(
+        warn_user(
             f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; {stands}, and "
             f"{then}",
             CheckpointWarning,
-            stacklevel=7,
         )
 
     def _append(self, position: Position, outputs: "Outputs") -> Mark:

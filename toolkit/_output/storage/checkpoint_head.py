@@ -2,7 +2,6 @@
 
 import io
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..._compiler.disk_cache import environment
 from ..._engine.job import Paths
 from ..._engine.partition_pilot import with_partition
-from ...errors import CheckpointError, CheckpointWarning, shown
+from ...errors import CheckpointError, CheckpointWarning, shown, warn_user
 from ...tempering.contour_tempering import Partition
 from .checkpoint_file import (
     MAGIC,
@@ -53,7 +52,7 @@ def is_foreign_file(path: str) -> bool:
     return not MAGIC.startswith(begin) and any(begin)
 
 
-def open_journal(paths: Paths, of: str = "run", name: str = "", *, stacklevel: int) -> Journal:
+def open_journal(paths: Paths, of: str = "run", name: str = "") -> Journal:
     """The journal of a checkpoint, locked; warns where the file system has no locks.
 
     of: 'run' or 'sweep'. name: the checkpoint's; "": that of its state. Raises CheckpointError where the journal is in
@@ -86,10 +85,9 @@ def open_journal(paths: Paths, of: str = "run", name: str = "", *, stacklevel: i
     except OSError as error:
         raise CheckpointError(f"checkpoint {name!r} cannot be written: {error}") from error
     if not journal.is_locked:
-        warnings.warn(
+        warn_user(
             f"checkpoint {name!r} cannot be locked there; see that no second {of} uses it",
             CheckpointWarning,
-            stacklevel=stacklevel + 1,
         )
     return journal
 
@@ -158,7 +156,7 @@ def compare_with(
         )
 
 
-def last_usable(paths: Paths, take: Callable[[str], str], *, stacklevel: int) -> tuple[bool, list[str]]:
+def last_usable(paths: Paths, take: Callable[[str], str]) -> tuple[bool, list[str]]:
     """Have ``take`` read the last state or, where that is damaged, the one before, with a warning.
 
     Whether it was the last, and why states could not be read: of both, where neither could. take: reads the state at a
@@ -177,10 +175,9 @@ def last_usable(paths: Paths, take: Callable[[str], str], *, stacklevel: int) ->
             reasons.append(f"{path!r} {said}")
             continue
         if reasons:
-            warnings.warn(
+            warn_user(
                 f"{reasons[0]}; the run goes on from {path!r}, saved {when}",
                 CheckpointWarning,
-                stacklevel=stacklevel + 1,
             )
         return not reasons, []
     return False, reasons
@@ -198,10 +195,10 @@ def head_of(asked: Description, job: "Job") -> Contents:
     )
 
 
-def completed(job: "Job", head: Record | None, name: str, *, stacklevel: int) -> "Job":
+def completed(job: "Job", head: Record | None, name: str) -> "Job":
     """``job`` with its contour's missing partition: that of the head, or else one found by a pilot."""
     if head is None or head.info.get("partition") is None:
-        sampler, pilot = with_partition(job, stacklevel=stacklevel + 1)
+        sampler, pilot = with_partition(job)
         return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
     try:
         low, width, bins = head.info["partition"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ... import weighting
 from ..._engine.run_record import RunRecord, fold
-from ...errors import ContourWarning, Unavailable, UnavailableError, optional
+from ...errors import ContourWarning, Unavailable, UnavailableError, optional, warn_user
 from ...maths.seeds import RESAMPLING, derived_seed
 from ...problem.definition import check_names
 from ...schedules import evaluate
@@ -164,7 +164,7 @@ def add_resampled(run: RunRecord, tree: Tree, draws: Values, first_chain: int, *
     has_weights = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
     has_none = not has_weights.all() or weights.size == 0
     if has_none and warns:
-        warnings.warn(
+        warn_user(
             "the tree has no group 'posterior': "
             + (
                 f"chain {int(np.argmin(has_weights))} has no draw with a weight above 0"
@@ -173,7 +173,6 @@ def add_resampled(run: RunRecord, tree: Tree, draws: Values, first_chain: int, *
             )
             + ", so no equally weighted draws can be made; what there is, is in 'weighted_posterior'",
             ContourWarning,
-            stacklevel=4,
         )
     if has_none:
         return
