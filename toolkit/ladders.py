@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._engine.run_options import RunOptions
 from ._output.execution import run_sampler
 from .errors import check_count, check_instance, check_number
 from .maths.philox import MAX_REPLICAS
@@ -73,11 +74,11 @@ def adapted_ladder(
     check_count("seed", seed, at_least=0, below=2**64)
     burn_in = n_steps // 2
     for round_seed in np.random.SeedSequence(seed).generate_state(n_rounds, np.uint64):
-        run = run_sampler(
-            problem, sampler, n_steps=n_steps, n_chains=n_chains, seed=int(round_seed), burn_in=burn_in,
-            thin=n_steps - burn_in, init=init, keep_replicas=True, progress=False,
-            on_divergence="stop",
+        options = RunOptions(
+            n_steps=n_steps, n_chains=n_chains, seed=int(round_seed), burn_in=burn_in, thin=n_steps - burn_in,
+            init=init, keep_replicas=True, progress=False, on_divergence="stop",
         )  # fmt: skip
+        run = run_sampler(problem, sampler, options)
         sampler = with_equal_parts(sampler, *neighbour_counts(run.counts.attempted, run.counts.accepted, sampler))
         init = run.replica_draws[:, :, -1] if run.steps.size else init
     return sampler

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ._distributed.distributed_run import run_distributed
 from ._engine.job import make_job
+from ._engine.run_options import RunOptions
 from ._engine.state import Layout
 from ._output.execution import run_sampler, stream_sampler
 from ._output.online import Chains
@@ -17,7 +19,8 @@ from .errors import shown
 from .problem.definition import Problem, Target, as_problem
 from .samplers.sampler import Sampler
 from .tuning import Tuned
-from .tuning.tuned_run import ATTEMPTS, attempted, check_call, filled, run_chosen, with_tuning
+from .tuning.attempts import check_call, run_tuned, sampler_and_options, tune_once
+from .tuning.tuned_run import with_tuning
 
 
 def sample(
@@ -94,47 +97,44 @@ def sample(
     >>> run.draws.shape  # (chain, draw, dim)
     (4, 800, 2)
     """
-    given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
-    options = {
-        "seed": seed, "backend": backend, "dtype": dtype, "threads": threads, "progress": progress,
-        "keep_replicas": keep_replicas, "keep_draws": keep_draws, "keep_energies": keep_energies,
-        "keep_statistics": keep_statistics, "trace_every": trace_every, "accumulators": accumulators,
-        "checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "layout": layout,
-        "on_divergence": on_divergence,
-    }  # fmt: skip
+    options = RunOptions(
+        n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init, backend=backend,
+        dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas, keep_draws=keep_draws,
+        keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
+        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        until=until, on_divergence=on_divergence,
+    )  # fmt: skip
     if client is not None:
-        of_tasks = {"client": client, "chains_per_task": chains_per_task, "save": save}
-        distributed: Run = sample_distributed(problem, sampler, given, {**options, **of_tasks})
+        distributed: Run = sample_distributed(problem, sampler, options, client, chains_per_task, save)
         return distributed
     if chains_per_task is not None:
         raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
     check_save(save)
-    if sampler is None:
-        run = run_chosen(problem, given, options)
+    if isinstance(sampler, Sampler):
+        run = run_sampler(problem, sampler, options.completed())
     else:
-        arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-        run = run_sampler(problem, **arguments._asdict(), **options)
-        run = with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
+        run = run_tuned(problem, sampler, options)
     if save is not None:
         run.save(save)
     return run
 
 
-def sample_distributed(problem: Any, sampler: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
-    """``sample`` with a client: a Run, PooledRun or StoredRun. given: what a tuning may decide; options: all others."""
-    if given["until"] is not None:
+def sample_distributed(
+    problem: Any, sampler: Any, options: RunOptions, client: Any, chains_per_task: Any, save: Any
+) -> Any:
+    """``sample`` with a client: a Run, PooledRun or StoredRun."""
+    if options.until is not None:
         raise ValueError(
-            f"until must be None with a client, whose tasks do not see each other's chains, got {shown(given['until'])}"
+            f"until must be None with a client, whose tasks do not see each other's chains, got {shown(options.until)}"
         )
-    if given["n_steps"] is None:
+    if options.n_steps is None:
         raise ValueError("n_steps must be given with a client, got None")
-    tuned = attempted(problem, given, options, 0, given["init"]) if sampler is None else sampler
     if sampler is None:
-        given = {**given, "init": None}
-    arguments = filled(problem, tuned, ATTEMPTS[0][1], given)._asdict()
-    del arguments["until"]
-    run = run_distributed(problem, **arguments, **options)
-    return with_tuning(run, tuned) if isinstance(tuned, Tuned) and isinstance(run, Run) else run
+        sampler = tune_once(problem, options, init=options.init)
+        options = replace(options, init=None)
+    own, completed = sampler_and_options(problem, sampler, options)
+    run = run_distributed(problem, own, completed, client=client, chains_per_task=chains_per_task, save=save)
+    return with_tuning(run, sampler) if isinstance(sampler, Tuned) and isinstance(run, Run) else run
 
 
 def stream(
@@ -171,20 +171,19 @@ def stream(
     With ``until`` chunks end at looks, ESS, R-hat and MCSE are those of the chains' means (n_chains ≥ 4), and the last
     chunk has ``run.stopping``.
     """
-    given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
-    options = {
-        "seed": seed, "backend": backend, "dtype": dtype, "threads": threads, "progress": progress,
-        "keep_replicas": keep_replicas, "keep_energies": keep_energies, "keep_statistics": keep_statistics,
-        "trace_every": trace_every, "accumulators": accumulators, "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every, "layout": layout, "on_divergence": on_divergence,
-    }  # fmt: skip
+    options = RunOptions(
+        n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init, backend=backend,
+        dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas, keep_draws=False,
+        keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
+        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        until=until, on_divergence=on_divergence,
+    )  # fmt: skip
     if sampler is None:
         problem = as_problem(problem)
-        check_call(problem, given, {**options, "keep_draws": False})
-        sampler = attempted(problem, given, options, 0, init)
-        given["init"] = None
-    arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-    return stream_sampler(problem, **arguments._asdict(), **options)
+        check_call(problem, options)
+        sampler = tune_once(problem, options, init=init)
+        options = replace(options, init=None)
+    return stream_sampler(problem, *sampler_and_options(problem, sampler, options))
 
 
 def chains(
@@ -219,9 +218,9 @@ def chains(
     problem that they have then; where it is there, they go on from it (docs/online.md).
     Raises as ``sample``; CheckpointError also where the checkpoint's problem at its last save is another.
     """
-    job = make_job(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, init=init, backend=backend,
-        threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=True,
-        checkpoint=checkpoint, layout=layout, on_divergence=on_divergence, has_until=n_steps is None,
+    options = RunOptions(
+        n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, init=init, backend=backend, threads=threads,
+        keep_replicas=keep_replicas, keep_energies=keep_energies, checkpoint=checkpoint, layout=layout,
+        on_divergence=on_divergence,
     )  # fmt: skip
-    return Chains(job)
+    return Chains(make_job(problem, sampler, options, ends_when_asked=n_steps is None))

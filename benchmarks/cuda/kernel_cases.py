@@ -14,8 +14,9 @@ from sysid.solvers.integrate import solve
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
 from tests.support.walks import flat_block
-from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
+from toolkit import Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
 from toolkit._engine.job import Job, make_job
+from toolkit._engine.run_options import RunOptions
 
 PARTITION = tempering.Partition(-4.0, 0.5, 32)
 GIVEN = {
@@ -61,11 +62,9 @@ class Case(NamedTuple):
         else:
             init = rng.uniform(-0.1, 0.1, (*shape, getattr(problem, "target", problem).dim))
         given: dict[str, Any] = {
-            "n_steps": 1000, "seed": 0, "n_chains": 2, "burn_in": 10, "thin": 1, "backend": "cpu", "threads": 1,
-            "keep_replicas": False, "keep_energies": False, "keep_statistics": True, "trace_every": None,
-            "accumulators": None, "dtype": "float64", "checkpoint": None, "checkpoint_every": 60.0, "layout": Layout(),
+            "n_steps": 1000, "seed": 0, "n_chains": 2, "burn_in": 10, "threads": 1, **self.options, "init": init,
         }  # fmt: skip
-        return make_job(problem, sampler, **given | self.options | {"init": init})
+        return make_job(problem, sampler, RunOptions(**given))
 
 
 def made(constructor: Callable[..., Any], **options: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.runner import rounds
 from toolkit import Run, accumulators, sample
 from toolkit._engine.job import Job, make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit.problem.definition import as_problem
 
 from .cases import Case
@@ -92,7 +93,8 @@ def rounds_of(plan: Plan, **timed: Callable[[], float]) -> dict[str, list[float]
 
 def job_of(case: Case, **options: Any) -> Job:
     """The checked arguments of a run, of one chain unless ``options`` say more, for what is read off a kernel."""
-    return make_job(case.problem, case.sampler, n_steps=1000, seed=0, thin=1000, init=case.init, **options)
+    chosen = RunOptions(n_steps=1000, seed=0, thin=1000, init=case.init, **{"keep_statistics": False, **options})
+    return make_job(case.problem, case.sampler, chosen)
 
 
 def side_by_side(work: Sequence[tuple[Any, ...]]) -> list[Any]:

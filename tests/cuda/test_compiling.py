@@ -10,6 +10,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import samplers
+from toolkit._engine.run_options import RunOptions
 from toolkit.tempering import Partition
 from toolkit.tempering.interface import no_tempering
 
@@ -83,7 +84,7 @@ def test_kernels_of_few_replicas_take_few_registers(monkeypatch):
     monkeypatch.setattr(kernel, "compile_kernel", lambda *given: asked.append(given[3]))
     kernel.compiled.cache_clear()
     for sampler in (samplers.sgld(1e-3), samplers.resgld(), samplers.icsgld(1e-3, partition=Partition(-4.0, 0.5, 8))):
-        job = make_job(mixtures.cosine25(), sampler, n_steps=2, seed=0)
+        job = make_job(mixtures.cosine25(), sampler, RunOptions(n_steps=2, seed=0))
         kernel.compiled(*inspection.kernel_of(job))
     kernel.compiled.cache_clear()
     assert asked == [128, 128, None]

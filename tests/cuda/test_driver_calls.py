@@ -12,6 +12,7 @@ from targets import mixtures
 from tests.support.device_cases import box, made
 from tests.support.pretended_device import pretend
 from toolkit import CudaError, Layout, sample, samplers, stopping
+from toolkit._engine.run_options import RunOptions
 
 pytest.importorskip("numba_cuda")
 LINE = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -158,11 +159,8 @@ def engine_of(problem, sampler, n_chains):
     from toolkit._engine.job import make_job
     from toolkit._engine.run_record import RunRecord
 
-    job = make_job(
-        problem, sampler, n_steps=10, seed=0, n_chains=n_chains, burn_in=0, thin=1, init=None, backend="cuda",
-        threads=1, keep_replicas=False, keep_energies=False, keep_statistics=True, trace_every=None, accumulators=None,
-        checkpoint=None, checkpoint_every=60.0, layout=Layout(), dtype="float64",
-    )  # fmt: skip
+    options = RunOptions(n_steps=10, seed=0, n_chains=n_chains, backend="cuda", threads=1)
+    job = make_job(problem, sampler, options)
     return Driver(job, False, RunRecord)._engine
 
 

@@ -23,12 +23,13 @@ from sysid.function_constraints import beyond_of
 from sysid.likelihoods.trajectory_kernel import forbid
 from targets import catalogue, mixtures
 from tests.support.laws import deviation, variance_deviation
-from toolkit import CheckpointError, Layout, Target, sample, samplers
+from toolkit import CheckpointError, Target, sample, samplers
 from toolkit._compiler.code_walk import codes_in
 from toolkit._engine.cuda import float32
 from toolkit._engine.job import make_job
 from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose, propose_by_contour
+from toolkit._engine.run_options import RunOptions
 from toolkit._output.storage.description import TEMPERINGS, describe_call, differences
 from toolkit.dynamics.preconditioned import move_preconditioned
 from toolkit.maths.philox import to_uniform
@@ -47,11 +48,7 @@ CASES = [pytest.param(f, id=f.name, marks=[pytest.mark.slow] * (f.name not in QU
 
 
 def job_of(problem, sampler, **options):
-    return make_job(
-        problem, sampler, n_steps=10, seed=0, n_chains=2, burn_in=0, thin=1, init=None, threads=1, keep_replicas=False,
-        keep_energies=False, keep_statistics=True, trace_every=None, accumulators=None, checkpoint=None,
-        checkpoint_every=60.0, layout=Layout(), **options,
-    )  # fmt: skip
+    return make_job(problem, sampler, RunOptions(n_steps=10, seed=0, n_chains=2, threads=1, **options))
 
 
 @pytest.mark.parametrize("function", CASES)

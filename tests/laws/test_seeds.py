@@ -39,8 +39,8 @@ from toolkit._output.execution import run_sampler
 from toolkit._output.storage import datatree
 from toolkit.maths.seeds import derived_seed
 from toolkit.problem.definition import as_problem
+from toolkit.tuning.attempts import attempt_seeds, run_seed
 from toolkit.tuning.study import study_seed
-from toolkit.tuning.tuned_run import attempt_seeds, run_seed
 from toolkit.verification import report, step_size
 from toolkit.verification.law_runs import at_half_pace
 from toolkit.weighting import resample
@@ -148,9 +148,9 @@ def seeds_of_step_size_check(seed):
     """Seeds of the two runs of ``check_step_size`` of a run of a seed."""
     seen = []
 
-    def look(*given, seed, **settings):
-        seen.append(seed)
-        return run_sampler(*given, seed=seed, **settings)
+    def look(problem, sampler, options):
+        seen.append(options.seed)
+        return run_sampler(problem, sampler, options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step_size, "run_sampler", look)
@@ -163,8 +163,8 @@ def seeds_of_ladder(seed):
     """Seeds of the rounds of ``adapted_ladder``."""
     seen = []
 
-    def look(problem, sampler, *, seed, **settings):
-        seen.append(seed)
+    def look(problem, sampler, options):
+        seen.append(options.seed)
         counts = SimpleNamespace(attempted=np.full((1, 2), 100), accepted=np.full((1, 2), 50))
         return SimpleNamespace(counts=counts, replica_draws=np.zeros((1, 3, 1, 3)), steps=np.ones(1))
 
@@ -314,7 +314,7 @@ DOORS = [
 ]  # fmt: skip
 # Too slow for 67 calls, and made of what is in the list; or with seeds of numbers that are no user's.
 OTHERS = {
-    "toolkit verify", "toolkit make_job", "toolkit run_sampler", "toolkit stream_sampler", "toolkit tune",
+    "toolkit verify", "toolkit RunOptions __init__", "toolkit tune",
     "sysid compare_pysindy", "sysid discover", "sysid Discovery simulate", "sysid Discovery forecast",
     "sysid Discovery forecast_check", "sysid forecast_check",
     "figures produce", "targets run_chains", "targets numeric_data_set",

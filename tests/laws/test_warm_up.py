@@ -12,6 +12,7 @@ from toolkit import samplers
 from toolkit._compiler import beside, decorators
 from toolkit._engine import cpu
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 
 
 def test_each_part_is_compiled_by_one_worker_and_all_wait_for_it(tmp_path, monkeypatch):
@@ -66,7 +67,7 @@ def test_parts_are_compiled_as_runs_ask_for_them(monkeypatch):
     prepared = set(compiled)
     compiled.clear()
     monkeypatch.setattr(beside, "compile_part", note)
-    job = make_job(cosine25(), samplers.pt_mala((0.1,) * 4), n_steps=10, seed=1)
+    job = make_job(cosine25(), samplers.pt_mala((0.1,) * 4), RunOptions(n_steps=10, seed=1, keep_statistics=False))
     cpu.general_engine(job)
     called = {function.__name__ for function, *_ in compiled}
     moves = {"propose", "start_momenta", "use_trajectory_end"}

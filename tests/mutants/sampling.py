@@ -126,15 +126,15 @@ MUTANTS = [
     ),
     Mutant(
         "tuning: a second attempt with the random numbers of the first",
-        "toolkit/tuning/tuned_run.py",
+        "toolkit/tuning/attempts.py",
         "return derived_seed(seed, TUNING, 1, attempt) if attempt else seed",
         "return seed",
         "tests/laws/test_seeds.py -k no_two_seeds",
     ),
     Mutant(
         "tuning: starts of its own for a tuned sampler",
-        "toolkit/tuning/tuned_run.py",
-        '        values["init"] = np.resize(tuned.init, (n_chains, *tuned.init.shape[1:]))\n',
+        "toolkit/tuning/tuned_options.py",
+        "        init = np.resize(tuned.init, (n, *tuned.init.shape[1:]))\n",
         "        pass\n",
         "tests/toolkit/tuning/test_tune.py -k taken_with_its_starts",
     ),
@@ -260,8 +260,8 @@ MUTANTS = [
     Mutant(
         "sweep: chains numbered through",
         "toolkit/_distributed/sweeps/cells.py",
-        "keys=Keys(np.tile(np.arange(n_chains), count))",
-        "keys=Keys(np.arange(n_chains * count))",
+        "keys = Keys(np.tile(np.arange(n_chains), count))",
+        "keys = Keys(np.arange(n_chains * count))",
         f"{SWEEP} -k run_of_sample",
     ),
     Mutant(

@@ -159,7 +159,7 @@ class PooledResults:
 
     def __init__(self, job: Job, request: Request) -> None:
         self._job, self._request, self.done = job, request, ChainSet(request.n_chains)
-        self._accumulators = request.options["accumulators"]
+        self._accumulators = request.options.accumulators
         self._nodes: dict[str, Nodes] = {name: {} for name in self._accumulators}
         self._totals: Totals | None = None
         self._made_with: dict[str, str] = {}

@@ -12,6 +12,7 @@ import numpy as np
 from .._engine.driver import bar_of
 from .._engine.job import Job, check_footprint, make_job
 from .._engine.partition_pilot import with_partition
+from .._engine.run_options import RunOptions
 from .._output.report.warnings import warn_about
 from .._output.run import Run
 from .._output.storage import run_file
@@ -59,38 +60,21 @@ class Asked(NamedTuple):
 
 
 def run_distributed(
-    problem: Any,
-    sampler: Any,
-    *,
-    client: Any,
-    n_chains: Any,
-    init: Any,
-    threads: Any,
-    backend: Any,
-    progress: Any,
-    keep_draws: Any,
-    checkpoint: Any,
-    checkpoint_every: Any,
-    chains_per_task: Any,
-    save: Any,
-    **options: Any,
+    problem: Any, sampler: Any, options: RunOptions, *, client: Any, chains_per_task: Any, save: Any
 ) -> Result:
-    """``sample`` with a client, as documented there. options: others of ``make_job``."""
+    """``sample`` with a client, as documented there."""
     check_client(client)
-    check_progress(progress)
-    checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
-    asked = checked(
-        problem, sampler, n_chains=n_chains, init=init, threads=threads, backend=backend, keep_draws=keep_draws,
-        chains_per_task=chains_per_task, is_saved=save is not None, **options,
-    )  # fmt: skip
+    check_progress(options.progress)
+    checkpoint_every = check_number("checkpoint_every", options.checkpoint_every, above=0.0)
+    asked = checked(problem, sampler, options, chains_per_task=chains_per_task, is_saved=save is not None)
     collection: Collection
     if save is not None:
         asked, few = with_store(asked, save)
         collection = StoredResults(asked.job, asked.request, save, few)
     else:
         collection = (PooledResults if asked.request.pools else ByChain)(asked.job, asked.request)
-    folder = PartsFolder(checkpoint, described(asked.job, asked.request.n_chains), checkpoint_every)
-    bar = bar_of(progress, total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain")
+    folder = PartsFolder(options.checkpoint, described(asked.job, asked.request.n_chains), checkpoint_every)
+    bar = bar_of(options.progress, total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain")
     with folder, contextlib.nullcontext() if bar is None else bar:
         folder.restore(collection)
         if isinstance(collection, StoredResults):
@@ -102,39 +86,40 @@ def run_distributed(
 
 
 def checked(
-    problem: Any, sampler: Any, *, n_chains: Any, init: Any, threads: Any, backend: Any, keep_draws: Any,
-    chains_per_task: Any, is_saved: bool = False, **options: Any,
-) -> Asked:  # fmt: skip
+    problem: Any, sampler: Any, options: RunOptions, *, chains_per_task: Any = None, is_saved: bool = False
+) -> Asked:
     """All arguments, checked with few chains, and contour's partition found by a pilot on this machine.
 
     is_saved: draws go to a store, and not to memory.
     """
-    n_chains = check_count("n_chains", n_chains, at_least=1, below=2**32)
-    keep_draws = check_flag("keep_draws", keep_draws)
-    check_choice("backend", backend, ["cpu", "cuda"])
-    if threads is not None:
-        check_count("threads", threads, at_least=1)
+    n_chains = check_count("n_chains", options.n_chains, at_least=1, below=2**32)
+    keep_draws = check_flag("keep_draws", options.keep_draws)
+    check_choice("backend", options.backend, ["cpu", "cuda"])
+    if options.threads is not None:
+        check_count("threads", options.threads, at_least=1)
     if chains_per_task is not None:
         chains_per_task = check_count("chains_per_task", chains_per_task, at_least=1)
-    accumulators = check_accumulators(options["accumulators"])
+    accumulators, init = check_accumulators(options.accumulators), options.init
     by_chain = not (init is None or isinstance(init, Spread) or np.ndim(init) == 1)
     is_swept = isinstance(sampler, Sampler) and sampler.n_chains is not None
     few = n_chains if by_chain or is_swept else min(n_chains, FEW)
-    job = make_job(problem, sampler, n_chains=few, init=init, **options)
+    of_tasks = dataclasses.replace(options, checkpoint=None, checkpoint_every=60.0, progress=None)
+    here = dataclasses.replace(of_tasks, n_chains=few, backend="cpu", threads=None)
+    job = make_job(problem, sampler, here)
     next(job.kept_pieces())  # raises where there are none
     completed, pilot_gradients = with_partition(job, n_chains=n_chains)
     job = dataclasses.replace(job, sampler=completed)
-    given = {**options, "accumulators": accumulators, "on_divergence": job.on_divergence, "backend": backend}
+    of_tasks = dataclasses.replace(of_tasks, accumulators=accumulators, on_divergence=job.on_divergence, init=None)
     start = init if by_chain or init is None or isinstance(init, Spread) else job.init[0, 0]
     pools = not keep_draws and is_pooled(accumulators) and job.trace_every is None
-    request = Request(job.problem, completed, n_chains, None if by_chain else start, given, keep_draws, pools)
+    request = Request(job.problem, completed, n_chains, None if by_chain else start, of_tasks, keep_draws, pools)
     if not pools:
         hint = "; give keep_draws=False and accumulators.pooled(...) alone, whose results do not grow with n_chains"
         check_room("n_chains", n_chains, 8.0 * n_chains * numbers_of_chain(job), hint=hint)
         if not is_saved:
             all_chains = np.broadcast_to(job.init[:1], (n_chains, *job.init.shape[1:]))
             check_footprint(dataclasses.replace(job, init=all_chains), keep_draws=keep_draws, keep_trace=True)
-    return Asked(request, job, job.init if by_chain else None, pilot_gradients, threads or 1, chains_per_task)
+    return Asked(request, job, job.init if by_chain else None, pilot_gradients, options.threads or 1, chains_per_task)
 
 
 def with_store(asked: Asked, save: Any) -> tuple[Asked, Run]:
@@ -146,7 +131,7 @@ def with_store(asked: Asked, save: Any) -> tuple[Asked, Run]:
     run_file.check_replaceable(place, suffix, "save")
     if not request.keep_draws:
         raise ValueError("keep_draws must be True with save, got False")
-    if request.options["accumulators"] and not is_pooled(request.options["accumulators"]):
+    if request.options.accumulators and not is_pooled(request.options.accumulators):
         raise ValueError("accumulators must be accumulators.pooled(...) with save and a client, got results by chain")
     if request.sampler.n_chains is not None:
         raise ValueError("sampler must have one setting for all chains with save and a client")
@@ -262,7 +247,7 @@ def bytes_of_chain(asked: Asked) -> float:
 
 def resources_for(client: Any, request: Request) -> dict[str, float] | None:
     """For backend="cuda": a worker's resource "GPU", where workers have one of this name; each task takes one."""
-    if request.options["backend"] != "cuda":
+    if request.options.backend != "cuda":
         return None
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return {"GPU": 1} if any("GPU" in worker.get("resources", {}) for worker in workers) else None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, Watch, run_to_end
 from .._engine.job import Job, make_job, needs_host_draws
+from .._engine.run_options import RunOptions
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._output.run import Run
 from ..accumulators import Accumulator
@@ -29,7 +30,7 @@ class Request(NamedTuple):
     """A run of which parts are computed.
 
     sampler: with its contour's partition. init: (dim,), a ``Spread`` or None; starts of each chain are given to their
-    part. options: of ``make_job``, but n_chains, init, threads and keys. pools: only pooled results are wanted, and
+    part. options: checked; a part has its own chains, starts and threads. pools: only pooled results are wanted, and
     none by chain. region: where draws are written; None: they are returned.
     """
 
@@ -37,7 +38,7 @@ class Request(NamedTuple):
     sampler: Sampler
     n_chains: int
     init: Any
-    options: dict[str, Any]
+    options: RunOptions
     keep_draws: bool
     pools: bool
     region: store.Region | None = None
@@ -87,11 +88,10 @@ def sampler_of_chains(sampler: Sampler, chains: Any) -> Sampler:
 
 def job_of(request: Request, first: int, last: int, threads: int, init: Any) -> Job:
     """The checked arguments of a part."""
-    return make_job(
-        request.problem, sampler_of_chains(request.sampler, slice(first, last)), n_chains=last - first,
-        init=request.init if init is None else init, threads=threads, keys=Keys(np.arange(first, last)),
-        **request.options,
-    )  # fmt: skip
+    own = request.init if init is None else init
+    options = dataclasses.replace(request.options, n_chains=last - first, init=own, threads=threads)
+    sampler = sampler_of_chains(request.sampler, slice(first, last))
+    return make_job(request.problem, sampler, options, keys=Keys(np.arange(first, last)))
 
 
 def compute_part(request: Request, first: int, last: int, threads: int = 1, init: Array | None = None) -> Part:
@@ -103,7 +103,7 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
         run, states = run_chains(job_of(request, first, last, threads, init), request.keep_draws)
         arrays = arrays_of(run, states)
         return Part(first, last, arrays, {}, None, run.gradient_evaluations, run.elapsed, run.made_with)
-    accumulators = request.options["accumulators"]
+    accumulators = request.options.accumulators
     written: tuple[bytes, bool] | None = None
     nodes: dict[str, Nodes] = {name: {} for name in accumulators}
     totals, gradients, seconds = None, 0, 0.0
@@ -129,7 +129,7 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
 def chains_together(request: Request) -> int:
     """Chains that advance together where results are pooled: as many as their state fits into ``STATE_BYTES``."""
     dim, replicas = request.problem.target.dim, request.sampler.n_replicas
-    each = state_bytes(request.options["accumulators"], request.problem) + 8 * replicas * (
+    each = state_bytes(request.options.accumulators, request.problem) + 8 * replicas * (
         5 * dim + request.problem.target.scratch_rows + 24
     )
     return int(max(FEWEST_CHAINS, 2 ** int(math.log2(max(1, STATE_BYTES // each)))))
@@ -187,7 +187,7 @@ def joined(job: Job, request: Request, arrays: dict[str, Array], chains: Any, **
     if job.keep_statistics:
         statistics = Statistics(*(arrays[f"statistics.{name}"] for name in Statistics._fields))
     accumulated = {}
-    for name, accumulator in request.options["accumulators"].items():
+    for name, accumulator in request.options.accumulators.items():
         prefix = f"state.{name}\0"
         state = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
         accumulated[name] = accumulator.result(state)

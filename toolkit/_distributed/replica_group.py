@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._compiler.block_rows import NOISY_ENERGY
 from .._engine.driver import LONGEST_CHUNK, Driver
 from .._engine.job import Job, make_job
+from .._engine.run_options import RunOptions
 from .._engine.run_record import Counts, RunRecord
 from .._engine.state import STATUS, STORED, Outputs, by_chain, stored_names, views
 from ..problem.starts import Keys
@@ -27,14 +28,15 @@ OF_THE_SHARED = ("contour.table", "contour.scale")  # what a round begins by set
 class GroupsRequest(NamedTuple):
     """A run in rounds, as every group is made from it.
 
-    sampler: of all replicas, with its contour's partition. init: (chain, replica, dim). options: of ``make_job``.
+    sampler: of all replicas, with its contour's partition. init: (chain, replica, dim). options: checked; a
+    group has its own starts and threads.
     """
 
     problem: Any
     sampler: Sampler
     init: Array
     n_groups: int
-    options: dict[str, Any]
+    options: RunOptions
 
     @property
     def group_size(self) -> int:
@@ -71,10 +73,10 @@ def job_of_group(request: GroupsRequest, number: int, threads: int) -> Job:
     """The checked arguments of the group ``number``, whose random numbers are those of its replicas in the whole."""
     replicas = slice(number * request.group_size, (number + 1) * request.group_size)
     keys = Keys(np.arange(len(request.init)), replicas.start)
-    return make_job(
-        request.problem, sampler_of_replicas(request.sampler, replicas), n_chains=len(request.init),
-        init=request.init[:, replicas], threads=threads, keys=keys, **request.options,
-    )  # fmt: skip
+    options = dataclasses.replace(
+        request.options, n_chains=len(request.init), init=request.init[:, replicas], threads=threads
+    )
+    return make_job(request.problem, sampler_of_replicas(request.sampler, replicas), options, keys=keys)
 
 
 class ReplicaGroup:

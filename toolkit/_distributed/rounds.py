@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .._compiler.disk_cache import available_threads, environment
 from .._engine.driver import defer_interrupt, progress_bar
 from .._engine.job import Job, check_footprint, make_job
+from .._engine.run_options import RunOptions
 from .._engine.run_record import Counts, Statistics
 from .._output.report.warnings import warn_about
 from .._output.run import Run
@@ -94,11 +95,11 @@ def sample_in_rounds(
     every = check_number("checkpoint_every", checkpoint_every, above=0.0)
     if client is not None:
         check_client(client)
-    options: dict[str, Any] = {
-        "n_steps": n_steps, "seed": seed, "burn_in": burn_in, "thin": thin, "keep_energies": keep_energies,
-        "on_divergence": on_divergence, "keep_statistics": True,
-    }  # fmt: skip
-    job = make_job(problem, sampler, n_chains=n_chains, init=init, threads=threads, **options)
+    options = RunOptions(
+        n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init, threads=threads,
+        keep_energies=keep_energies, on_divergence=on_divergence,
+    )  # fmt: skip
+    job = make_job(problem, sampler, options)
     contour = job.sampler.tempering
     if not isinstance(contour, Contour):
         raise ValueError(
@@ -112,7 +113,7 @@ def sample_in_rounds(
         )
     check_footprint(job, keep_draws=True, keep_trace=False)
     next(job.kept_pieces())  # raises where there are none
-    options |= {"on_divergence": job.on_divergence}
+    options = dataclasses.replace(options, on_divergence=job.on_divergence)
     with RoundsFolder(checkpoint, job, n_groups, length, every) as saved:
         job = saved.complete(job)
         request = GroupsRequest(job.problem, job.sampler, job.init, n_groups, options)

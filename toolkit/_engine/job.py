@@ -33,6 +33,7 @@ from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import N_TRACED, N_TRACED_COUPLING, STATISTICS, TRACED, TRACED_COUPLING
+from .run_options import RunOptions
 from .run_record import swept_arrays
 from .state import Layout, Outputs
 
@@ -523,33 +524,11 @@ def default_on_divergence(sampler: Sampler) -> str:
 
 
 def make_job(
-    problem: Any,
-    sampler: Any,
-    *,
-    n_steps: Any,
-    seed: Any,
-    n_chains: Any = 1,
-    burn_in: Any = 0,
-    thin: Any = 1,
-    init: Any = None,
-    backend: Any = "cpu",
-    dtype: Any = "float64",
-    threads: Any = None,
-    keep_replicas: Any = False,
-    keep_energies: Any = False,
-    keep_statistics: Any = False,
-    trace_every: Any = None,
-    accumulators: Any = None,
-    checkpoint: Any = None,
-    checkpoint_every: Any = 60.0,
-    layout: Any = Layout(),
-    on_divergence: Any = None,
-    has_until: bool = False,
-    keys: Keys | None = None,
+    problem: Any, sampler: Any, options: RunOptions, *, keys: Keys | None = None, ends_when_asked: bool = False
 ) -> Job:
     """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition.
 
-    has_until: a condition ends the run, so that n_steps may be None. keys: of a part of a larger run.
+    keys: of a part of a larger run. ends_when_asked: there is neither n_steps nor a condition that ends the run.
     """
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
@@ -561,9 +540,11 @@ def make_job(
         )
     check_scale_size(problem, sampler)
     check_minibatches(problem, sampler)
-    check_backend(backend, problem)
-    check_dtype(dtype, backend, problem, sampler)
-    is_open = n_steps is None and has_until
+    check_backend(options.backend, problem)
+    check_dtype(options.dtype, options.backend, problem, sampler)
+    may_end_early = options.until is not None or ends_when_asked
+    n_steps = options.n_steps
+    is_open = n_steps is None and may_end_early
     if is_open:
         if depends_on_length(sampler.schedule):
             raise ValueError(
@@ -571,11 +552,12 @@ def make_job(
             )
         n_steps = MAX_STEPS - 1
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
-    n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
-    burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
-    thin = check_count("thin", thin, at_least=1, below=n_steps - burn_in + 1)
-    seed = check_count("seed", seed, at_least=0, below=2**64)
-    threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
+    n_chains = check_count("n_chains", options.n_chains, at_least=1, below=MAX_CHAINS)
+    burn_in = check_count("burn_in", options.burn_in, at_least=0, below=n_steps)
+    thin = check_count("thin", options.thin, at_least=1, below=n_steps - burn_in + 1)
+    seed = check_count("seed", options.seed, at_least=0, below=2**64)
+    threads = available_threads() if options.threads is None else check_count("threads", options.threads, at_least=1)
+    layout, trace_every = options.layout, options.trace_every
     if not isinstance(layout, Layout):
         raise TypeError(f"layout must be a Layout, got {shown(layout)} of type {type(layout).__name__}")
     if layout.lanes is not None:
@@ -584,13 +566,13 @@ def make_job(
         check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
     if layout.fused is not None:
         check_flag("layout.fused", layout.fused, or_none=True)
-    keep_replicas = check_flag("keep_replicas", keep_replicas)
-    keep_energies = check_flag("keep_energies", keep_energies)
+    keep_replicas = check_flag("keep_replicas", options.keep_replicas)
+    keep_energies = check_flag("keep_energies", options.keep_energies)
     has_statistics = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
-    keep_statistics = check_flag("keep_statistics", keep_statistics) and has_statistics
-    accumulators = check_accumulators(accumulators)
-    checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
-    paths = check_checkpoint(checkpoint)
+    keep_statistics = check_flag("keep_statistics", options.keep_statistics) and has_statistics
+    accumulators = check_accumulators(options.accumulators)
+    checkpoint_every = check_number("checkpoint_every", options.checkpoint_every, above=0.0)
+    paths = check_checkpoint(options.checkpoint)
     if trace_every is not None:
         trace_every = check_count("trace_every", trace_every, at_least=1, below=n_steps + 1)
     if sampler.n_chains not in (None, n_chains):
@@ -598,20 +580,22 @@ def make_job(
             f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
             f"{n_chains}"
         )
-    on_divergence = default_on_divergence(sampler) if on_divergence is None else on_divergence
+    on_divergence = default_on_divergence(sampler) if options.on_divergence is None else options.on_divergence
     check_choice("on_divergence", on_divergence, ["stop", "keep"])
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
     is_part = keys is not None
     keys = Keys(np.arange(n_chains)) if keys is None else keys
-    start = check_start(problem, sampler, init, seed, keys)
-    spread = init if isinstance(init, Spread) else None
+    spread = options.init if isinstance(options.init, Spread) else None
     job = Job(
-        problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
-        init is None or spread is not None, on_divergence, keys, is_part, is_open,
-        has_until,
+        problem=problem, sampler=sampler, n_steps=n_steps, seed=seed, burn_in=burn_in, thin=thin,
+        init=check_start(problem, sampler, options.init, seed, keys), threads=threads, layout=layout,
+        keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=keep_statistics,
+        trace_every=trace_every, accumulators=accumulators, checkpoint=paths, checkpoint_every=checkpoint_every,
+        asked=sampler, pilot_gradients=0, backend=options.backend, dtype=options.dtype, spread=spread,
+        drew_init=options.init is None or spread is not None, on_divergence=on_divergence, keys=keys, is_part=is_part,
+        is_open=is_open, may_end_early=may_end_early,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job

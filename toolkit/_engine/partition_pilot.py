@@ -13,6 +13,7 @@ from ..schedules import constant
 from ..tempering.contour_tempering import Contour, Partition
 from .driver import SavesNothing, execute
 from .job import PILOT_CHAINS, Job, make_job
+from .run_options import RunOptions
 from .run_record import RunRecord
 
 Floats = NDArray[np.float64]
@@ -92,10 +93,11 @@ def run_pilot(
     problem: Problem, sampler: Sampler, seed: int, start: Floats, threads: int | None, n_steps: int
 ) -> tuple[Floats, Floats]:
     """Energies (chain, step) of the second half of ``n_steps``, and the last positions (chain, dim)."""
-    job = make_job(
-        problem, sampler, n_steps=n_steps, n_chains=PILOT_CHAINS, seed=seed, init=start, keep_energies=True,
+    options = RunOptions(
+        n_steps=n_steps, n_chains=PILOT_CHAINS, seed=seed, init=start, keep_energies=True, keep_statistics=False,
         threads=threads,
     )  # fmt: skip
+    job = make_job(problem, sampler, options)
     run = execute(job, RunRecord, SavesNothing(), progress=False, warns=False)
     if run.interrupted:
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._engine.driver import Driver, RunsToEnd, Watch, execute
 from .._engine.job import Job, check_footprint, make_job, needs_host_draws
-from .._engine.state import Layout
+from .._engine.run_options import RunOptions
 from ..diagnostics.stopping import (
     Condition,
     UntilWatch,
@@ -23,106 +23,45 @@ from .run import Run
 from .storage.checkpoint import Checkpoint
 
 
-def run_sampler(
-    problem: Any,
-    sampler: Any,
-    *,
-    n_steps: Any = None,
-    seed: Any,
-    n_chains: Any = 1,
-    burn_in: Any = 0,
-    thin: Any = 1,
-    init: Any = None,
-    backend: Any = "cpu",
-    dtype: Any = "float64",
-    threads: Any = None,
-    progress: Any = None,
-    keep_replicas: Any = False,
-    keep_draws: Any = True,
-    keep_energies: Any = False,
-    keep_statistics: Any = True,
-    trace_every: Any = None,
-    accumulators: Any = None,
-    checkpoint: Any = None,
-    checkpoint_every: Any = 60.0,
-    layout: Any = Layout(),
-    until: Any = None,
-    on_divergence: Any = None,
-) -> Run:
+def run_sampler(problem: Any, sampler: Any, options: RunOptions) -> Run:
     """``sample`` with a given sampler, as documented there."""
-    condition = check_until(until)
-    job = make_job(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout, on_divergence=on_divergence,
-        has_until=condition is not None,
-    )  # fmt: skip
+    condition = check_until(options.until)
+    job = make_job(problem, sampler, options)
+    progress = options.progress
     check_progress(progress)
-    keep_draws = check_flag("keep_draws", keep_draws)
+    keep_draws = check_flag("keep_draws", options.keep_draws)
     room = {"keep_draws": keep_draws, "keep_trace": True, "has_draws": needs_host_draws(job, keep_draws)}
     job = check_condition(condition, job, keeps_draws=keep_draws)
     check_footprint(job, **room, end=end_of_first_look(condition, job, room))
     next(job.kept_pieces())  # raises where there are none
     with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
         job = saved.complete(job)
-        run = execute(
-            job, Run, saved, progress=progress, keep_draws=keep_draws, watch=watch_of(condition, job, room),
-        )  # fmt: skip
+        watch = watch_of(condition, job, room)
+        run = execute(job, Run, saved, progress=progress, keep_draws=keep_draws, watch=watch)
     warn_about(run)
     return run
 
 
-def stream_sampler(
-    problem: Any,
-    sampler: Any,
-    *,
-    n_steps: Any = None,
-    seed: Any,
-    n_chains: Any = 1,
-    burn_in: Any = 0,
-    thin: Any = 1,
-    init: Any = None,
-    backend: Any = "cpu",
-    dtype: Any = "float64",
-    threads: Any = None,
-    progress: Any = None,
-    keep_replicas: Any = False,
-    keep_energies: Any = False,
-    keep_statistics: Any = True,
-    trace_every: Any = None,
-    accumulators: Any = None,
-    checkpoint: Any = None,
-    checkpoint_every: Any = 60.0,
-    layout: Any = Layout(),
-    until: Any = None,
-    on_divergence: Any = None,
-) -> Iterator[Run]:
+def stream_sampler(problem: Any, sampler: Any, options: RunOptions) -> Iterator[Run]:
     """``stream`` with a given sampler, as documented there."""
-    condition = check_until(until)
-    job = make_job(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout, on_divergence=on_divergence,
-        has_until=condition is not None,
-    )  # fmt: skip
-    check_progress(progress)
+    condition = check_until(options.until)
+    job = make_job(problem, sampler, options)
+    check_progress(options.progress)
     job = check_condition(condition, job, keeps_draws=False)
     next(job.kept_pieces())  # raises where there are none
     room = {"keep_draws": False, "keep_trace": False, "has_draws": True}
     check_footprint(job, **room)
     with Checkpoint(job, "stream") as saved:
         job = saved.complete(job)
-    return stream_chunks(job, progress, watch_of(condition, job, room))
+    return stream_chunks(job, options.progress, watch_of(condition, job, room))
 
 
-def check_arguments(problem: Any, sampler: Any, *, until: Any, progress: Any, keep_draws: Any, **options: Any) -> None:
+def check_arguments(problem: Any, sampler: Any, options: RunOptions) -> None:
     """Raise what ``run_sampler`` would for these arguments, but for what depends on memory or a checkpoint's file."""
-    condition = check_until(until)
-    job = make_job(problem, sampler, **options, has_until=condition is not None)
-    check_progress(progress)
-    check_condition(condition, job, keeps_draws=check_flag("keep_draws", keep_draws))
+    condition = check_until(options.until)
+    job = make_job(problem, sampler, options)
+    check_progress(options.progress)
+    check_condition(condition, job, keeps_draws=check_flag("keep_draws", options.keep_draws))
 
 
 def check_condition(condition: Condition | None, job: Job, *, keeps_draws: bool) -> Job:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._engine.run_options import RunOptions
 from .._output.execution import run_sampler
 from .._output.run import Run
 from ..boundaries.rules import Boundary
@@ -111,13 +112,14 @@ class Study:
             "on_divergence": "keep",
             **options,
         }
+        run_options = RunOptions(
+            n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
+            seed=study_seed(self.seed, self.n_runs), progress=False, **options,
+        )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContourWarning)
             warnings.simplefilter("ignore", InterruptedWarning)
-            run = run_sampler(
-                self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
-                seed=study_seed(self.seed, self.n_runs), progress=False, **options,
-            )  # fmt: skip
+            run = run_sampler(self.problem, sampler, run_options)
         if run.interrupted:
             raise KeyboardInterrupt
         self.spent += run.gradient_evaluations

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.disk_cache import available_threads
+from .._engine.run_options import RunOptions
 from .._engine.state import Layout, default_lanes
 from .._output.execution import run_sampler, stream_sampler
 from .._output.run import Run
@@ -136,7 +137,7 @@ class Case(NamedTuple):
 
     def run(self, **changes: Any) -> Run:
         """The run, with changed arguments."""
-        return run_sampler(self.problem, self.sampler, **self.arguments(**changes))
+        return run_sampler(self.problem, self.sampler, RunOptions(**self.arguments(**changes)))
 
     def of_chains(self, n: int) -> "Case":
         """The first ``n`` chains alone."""
@@ -184,7 +185,7 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
         part = case.of_chains(n)
         yield "chains", f"the first {n} of {chains} chains alone", lambda part=part: arrays_of(part.run())  # type: ignore[misc]
     yield "streamed", "streamed in chunks of 13 steps", lambda: joined(list(
-        stream_sampler(case.problem, case.sampler, **case.arguments(layout=Layout(chunk_steps=13)))
+        stream_sampler(case.problem, case.sampler, RunOptions(**case.arguments(layout=Layout(chunk_steps=13))))
     ))  # fmt: skip
     yield "resumed", f"a stop after a third of the steps, resumed by {many} threads", lambda: run_resumed(case, many)
     yield "another process", "another Python process", lambda: subprocess_result.result()[0]
@@ -217,10 +218,10 @@ def run_resumed(case: Case, threads: int) -> Arrays:
         file = {"checkpoint": Path(folder) / "run.ckpt", "checkpoint_every": 1e-9}
         early = case.arguments(layout=Layout(chunk_steps=max(1, case.n_steps // 6)), **file)
         late = case.arguments(layout=Layout(lanes=8, chunk_steps=17), threads=threads, **file)
-        chunks = stream_sampler(case.problem, case.sampler, **early)
+        chunks = stream_sampler(case.problem, case.sampler, RunOptions(**early))
         first = [chunk for chunk, _ in zip(chunks, range(2), strict=False)]
         chunks.close()  # type: ignore[attr-defined]
-        return joined([*first, *stream_sampler(case.problem, case.sampler, **late)])
+        return joined([*first, *stream_sampler(case.problem, case.sampler, RunOptions(**late))])
 
 
 def check_bits(case: Case, likely_cause: Callable[[Case, str], str]) -> Iterator[tuple[str, Verdict]]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._engine.run_options import RunOptions
 from .._output.execution import run_sampler
 from .._output.run import Run
 from ..errors import ContourWarning
@@ -97,12 +98,13 @@ def measure(
     hops, n_draws, n_places, outside, fallbacks = 0.0, 0, 0, 0, 0
     for i, seed in enumerate(plan.seeds):
         init = plan.init[i * plan.n_chains : (i + 1) * plan.n_chains]
+        options = RunOptions(
+            n_steps=plan.n_steps, burn_in=plan.burn_in, thin=plan.thin, progress=False, n_chains=plan.n_chains,
+            init=init, seed=seed, on_divergence="stop",
+        )  # fmt: skip
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ContourWarning)
-            run = run_sampler(
-                problem, sampler, n_steps=plan.n_steps, burn_in=plan.burn_in, thin=plan.thin, progress=False,
-                n_chains=plan.n_chains, init=init, seed=seed, on_divergence="stop",
-            )  # fmt: skip
+            run = run_sampler(problem, sampler, options)
         doubts += [str(w.message) for w in caught if issubclass(w.category, ContourWarning)]
         draws, weights = judged_draws(run, plan.n_steps)
         parts.append(sums(problem, groups, draws, weights))

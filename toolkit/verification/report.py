@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.job import make_job
+from .._engine.run_options import RunOptions
 from ..errors import ContourWarning, DivergenceError, check_count, shown
 from ..maths.seeds import ROUND, derived_seed
 from ..problem.definition import Problem, Target, as_problem
@@ -183,10 +184,11 @@ def setting_of(
         start = exact[: rounds * n_chains * replicas].reshape(rounds * n_chains, replicas, dim)
     kept = min(KEPT, max(8, MOST_NUMBERS // (n_chains * replicas * dim)))
     thin = min(max(1, (n_steps - burn_in) // kept) | 1, n_steps - burn_in)  # odd: a schedule may keep every second step
-    job = make_job(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin,
+    options = RunOptions(
+        n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin,
         init=start[:n_chains] if starts_exact else start,
     )  # fmt: skip
+    job = make_job(problem, sampler, options)
     job.kept_steps()
     if not starts_exact:
         start = np.tile(job.init, (rounds, 1, 1))
@@ -216,10 +218,8 @@ def case_of(setting: Setting, seed: int) -> Case:
     n_steps = min(BIT_STEPS, plan.n_steps)
     while n_steps < plan.n_steps:
         try:
-            make_job(
-                case.problem, case.sampler, n_steps=n_steps, burn_in=n_steps // 4, thin=1, seed=seed,
-                n_chains=len(init), init=init,
-            ).kept_steps()  # fmt: skip
+            options = RunOptions(n_steps=n_steps, burn_in=n_steps // 4, seed=seed, n_chains=len(init), init=init)
+            make_job(case.problem, case.sampler, options).kept_steps()
             break
         except ValueError:
             n_steps = min(2 * n_steps, plan.n_steps)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from .._engine.run_options import RunOptions
 from .._output.execution import run_sampler
 from .._output.report.table import MOST_ROWS
 from .._output.run import Run
@@ -169,11 +170,11 @@ def check_step_size(
 
     def measure(variant: Sampler, pace: int) -> MomentsSoFar:
         own = seed if pace == 1 else derived_seed(seed, HALF_STEP)
-        done = run_sampler(
-            run.problem, variant, n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init,
-            seed=own, keep_draws=False, keep_statistics=False, progress=False,
-            accumulators={"moments": moments()}, on_divergence="stop",
+        options = RunOptions(
+            n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init, seed=own, keep_draws=False,
+            keep_statistics=False, progress=False, accumulators={"moments": moments()}, on_divergence="stop",
         )  # fmt: skip
+        done = run_sampler(run.problem, variant, options)
         results: Any = done.accumulated["moments"]
         return results  # type: ignore[no-any-return]
 

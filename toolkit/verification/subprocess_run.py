@@ -18,6 +18,7 @@ import numpy as np
 from numba import cloudpickle
 from numpy.typing import NDArray
 
+from .._engine.run_options import RunOptions
 from .._output.execution import run_sampler
 from ..problem.definition import Domain, Problem, Target
 from ..problem.python_callable import from_callable
@@ -98,7 +99,7 @@ def run_orders() -> None:
     orders, arrays_of = cloudpickle.loads(sys.stdin.buffer.read())
     arrays: Arrays = {}
     for i, (pickled, sampler, arguments) in enumerate(orders):
-        run = run_sampler(from_picklable(pickled), sampler, **arguments)
+        run = run_sampler(from_picklable(pickled), sampler, RunOptions(**arguments))
         arrays |= {f"{i} {name}": values for name, values in arrays_of(run).items()}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from tests.support.laws import estimates, has_moments
 from toolkit import Layout, check_gradient, sample, samplers
 from toolkit._engine.fused import can_be_fused
 from toolkit._engine.job import FEWEST_STEPS, make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.state import make_state
 from toolkit.problem import Problem
 
@@ -206,7 +207,7 @@ def test_bits_do_not_depend_on_the_threads_of_blas():
 def test_a_run_of_a_network_begins_with_short_chunks_and_is_never_fused():
     """So that Ctrl-C, the bar and checkpoints need not wait for the whole run."""
     target = network(FEATURES, CLASSES, hidden=(8,))
-    job = make_job(target, samplers.sgld(0.1), n_steps=10**6, seed=0, thin=1000)
+    job = make_job(target, samplers.sgld(0.1), RunOptions(n_steps=10**6, seed=0, thin=1000))
     assert job.chunk_length == FEWEST_STEPS
     assert not can_be_fused(job)
     large = network(FEATURES, CLASSES, hidden=(1000, 100))

@@ -19,6 +19,7 @@ from toolkit._compiler.other_process import OtherProcess
 from toolkit._compiler.signatures import DOMAIN
 from toolkit._engine import cpu
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit.boundaries.convex import everywhere_inside
 from toolkit.dynamics.metropolis import no_move
 from toolkit.problem.starts import Keys
@@ -175,7 +176,7 @@ def test_parts_of_a_run_on_a_cluster_start_none(monkeypatch):
 
     monkeypatch.setattr(cpu, "compile_parts", note)
     for keys in (None, Keys(np.arange(2))):
-        job = make_job(mixtures.cosine25(), samplers.sgld(0.1), n_steps=2, n_chains=2, seed=0, keys=keys)
+        job = make_job(mixtures.cosine25(), samplers.sgld(0.1), RunOptions(n_steps=2, n_chains=2, seed=0), keys=keys)
         with pytest.raises(InterruptedError):
             cpu.general_engine(job)
     assert asked == [True, False]

@@ -15,6 +15,7 @@ from toolkit._distributed.collection import ChainSet
 from toolkit._distributed.distributed_run import checked
 from toolkit._distributed.part import arrays_of, compute_part
 from toolkit._distributed.sizes import TaskSizes
+from toolkit._engine.run_options import RunOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # short runs are not settled
 
@@ -50,14 +51,7 @@ def assert_same(run, other):
 
 def in_pieces(problem, sampler, pieces, **options):
     """The run of tasks with so many chains each, computed here."""
-    usual = {
-        "dtype": "float64", "keep_replicas": False, "keep_energies": False, "keep_statistics": True,
-        "trace_every": None, "layout": toolkit.Layout(), "on_divergence": None, "accumulators": None, "init": None,
-    }  # fmt: skip
-    asked = checked(
-        problem, sampler, threads=1, backend="cpu", keep_draws=True, chains_per_task=None,
-        **{**usual, **options},
-    )  # fmt: skip
+    asked = checked(problem, sampler, RunOptions(threads=1, **options))
     collection = distributed_run.ByChain(asked.job, asked.request)
     first = 0
     for size in pieces:
@@ -170,11 +164,7 @@ def test_pooled_results_have_the_bits_of_one_machine(client, name, chains_per_ta
 def test_slices_of_a_task_change_no_bit(monkeypatch):
     """A task advances its chains in slices, whose state has a limit."""
     options = {**SHORT, "n_chains": 37, "accumulators": pools(), "keep_draws": False}
-    asked = checked(
-        COSINE, samplers.sgld(0.02), threads=1, backend="cpu", init=None, chains_per_task=None,
-        dtype="float64", keep_replicas=False, keep_energies=False, keep_statistics=True, trace_every=None,
-        layout=toolkit.Layout(), on_divergence=None, **options,
-    )  # fmt: skip
+    asked = checked(COSINE, samplers.sgld(0.02), RunOptions(threads=1, **options))
     results = []
     for chains in (37, 8, 5):
         monkeypatch.setattr("toolkit._distributed.part.chains_together", lambda request, chains=chains: chains)

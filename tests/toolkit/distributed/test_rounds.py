@@ -25,6 +25,7 @@ from toolkit import (
     schedules,
 )
 from toolkit._distributed import replica_group, round_workers, rounds
+from toolkit._engine.run_options import RunOptions
 from toolkit.tempering import Partition
 from toolkit.tempering.contour_groups import GroupTheta, SharedTheta, averaged, with_bins
 
@@ -412,9 +413,7 @@ def test_a_run_is_saved_and_loaded(tmp_path):
 
 
 def test_bins_of_a_group_are_no_part_of_its_state_where_theta_is_shared():
-    request = replica_group.GroupsRequest(
-        PLANE, FOUR, np.zeros((2, 4, 2)), 2, {"n_steps": 10, "seed": 1, "burn_in": 0, "thin": 1}
-    )
+    request = replica_group.GroupsRequest(PLANE, FOUR, np.zeros((2, 4, 2)), 2, RunOptions(n_steps=10, seed=1))
     group = replica_group.ReplicaGroup(request, 1, 1)
     assert not {"contour.table", "contour.scale"} & group.state().keys()
     assert group.job.keys.first_replica == 2

@@ -18,6 +18,7 @@ from toolkit import DivergenceError, Layout, Target, from_callable, sample, samp
 from toolkit._engine import fused
 from toolkit._engine.fused import ARRAY, ITEM, STACK, on_stack, shapes_of
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.settings import compile_time_constants, engine_numbers, parts_of
 from toolkit._engine.state import make_blocks
 from toolkit.problem.definition import as_problem
@@ -191,13 +192,8 @@ def test_what_the_users_function_raises_arrives():
 def engine_of(target, sampler, n_chains):
     """The fused engine of a run, its parts, shapes and constants."""
     start = np.zeros((n_chains, sampler.n_replicas, target.dim))
-    names = make_job.__code__.co_varnames[: make_job.__code__.co_argcount + make_job.__code__.co_kwonlyargcount]
-    asked = dict.fromkeys(names) | {
-        "problem": target, "sampler": sampler, "n_steps": 10, "seed": 1, "n_chains": n_chains, "burn_in": 0, "thin": 1,
-        "init": start, "backend": "cpu", "dtype": "float64", "threads": 1, "keep_replicas": False,
-        "keep_statistics": True, "checkpoint_every": 60.0, "layout": FUSED,
-    } | KEEPS  # fmt: skip
-    job = make_job(**asked)
+    asked = {"n_steps": 10, "seed": 1, "n_chains": n_chains, "init": start, "threads": 1, "layout": FUSED} | KEEPS
+    job = make_job(target, sampler, RunOptions(**asked))
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
     made_of = (parts_of(job), shapes_of(block.state), compile_time_constants(engine_numbers(job), n_chains))
     return fused.compiled(*made_of), made_of

@@ -26,6 +26,7 @@ from tests.support.plain_chain import (
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit._engine import cpu
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit.boundaries import rules
 
 
@@ -116,7 +117,7 @@ def test_four_noisy_replicas_step_by_step(boundary, threshold):
 
 def test_parts_that_were_compiled_for_another_kind_are_refused(monkeypatch):
     """The engine gets their addresses alone."""
-    job = make_job(PROBLEM, samplers.sgld(1e-3), n_steps=1, n_chains=1, init=np.zeros(2), seed=0)
+    job = make_job(PROBLEM, samplers.sgld(1e-3), RunOptions(n_steps=1, init=np.zeros(2), seed=0))
     assert cpu.general_engine(job).pointers
     of_another = SimpleNamespace(type=types.FunctionType(types.void(types.int64)), address=0)
     monkeypatch.setattr(cpu, "part_pointer", lambda compiled: of_another)

@@ -12,6 +12,7 @@ from toolkit import ContourWarning, DivergenceError, Layout, Sampler, Target, sa
 from toolkit._engine import driver, partition_pilot
 from toolkit._engine.job import make_job
 from toolkit._engine.partition_pilot import with_partition
+from toolkit._engine.run_options import RunOptions
 from toolkit._output.report.warnings import doubts
 from toolkit.problem.definition import as_problem
 from toolkit.tempering.contour_tempering import Partition
@@ -139,7 +140,7 @@ def test_a_pilot_leaves_the_filters_of_warnings_alone(monkeypatch):
     narrow = replace(found, tempering=tempering.contour(partition=Partition(LOWEST, 0.02, 400)))
     options = {"n_steps": 25_000, "seed": 1}
     for sampler, gradients in ((found, 2 * 32 * 2000), (narrow, 32 * 64)):
-        job = make_job(as_problem(NORMAL), sampler, **options)
+        job = make_job(as_problem(NORMAL), sampler, RunOptions(**options))
         assert with_partition(job, warns=False)[1] == gradients  # and no warning, which would be an error
     assert seen == [id(warnings.filters)] * 3
     with pytest.warns(ContourWarning, match="a step changes the energy by"):

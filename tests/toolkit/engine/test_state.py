@@ -11,6 +11,7 @@ from toolkit._engine import state
 from toolkit._engine.cpu import CpuEngine
 from toolkit._engine.driver import Driver
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.run_record import count
 from toolkit._engine.state import make_blocks
 from toolkit.tempering import ContinuousTempering
@@ -140,7 +141,9 @@ def test_blocks_share_their_scratch_and_threads_do_not():
     shape, sampler = (37, 1, 2), CASES["sgld"][1]
     blocks = make_blocks(Problem(CASES["sgld"][0]), sampler, np.zeros(shape), Layout(lanes=16), 1)
     assert [block.state.status.size for block in blocks] == [16, 16, 8]
-    job = make_job(Problem(CASES["sgld"][0]), sampler, n_steps=8, n_chains=37, init=np.zeros(2), seed=0, threads=2)
+    job = make_job(
+        Problem(CASES["sgld"][0]), sampler, RunOptions(n_steps=8, n_chains=37, init=np.zeros(2), seed=0, threads=2)
+    )
     engine = CpuEngine(job, blocks)
     for name in state.SCRATCH:
         first, second, last = (getattr(block.state, name) for block in blocks)

@@ -23,6 +23,7 @@ from toolkit._compiler.pickling import portable
 from toolkit._engine import tiers
 from toolkit._engine.fused import engines_of, specifications
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.settings import engine_numbers
 from toolkit._engine.state import make_blocks
 from toolkit._engine.tiers import Compilation, Tiers, digest_of, load_delivered
@@ -371,7 +372,7 @@ def test_short_runs_and_python_targets_look_for_nothing(monkeypatch):
 
 
 def specification_of(problem, sampler=SGLD):
-    job = make_job(problem, sampler, n_steps=10, seed=1, n_chains=3)
+    job = make_job(problem, sampler, RunOptions(n_steps=10, seed=1, n_chains=3, keep_statistics=False))
     blocks = make_blocks(job.problem, sampler, job.init, Layout(), 1)
     return specifications(job, blocks, engine_numbers(job))[3]
 

@@ -15,6 +15,7 @@ from toolkit._compiler import signatures
 from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
 from toolkit._compiler.decorators import compile_part
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.settings import engine_numbers
 from toolkit._engine.state import NUMBERS, STATE, make_blocks, make_state
 from toolkit.tempering import exchange
@@ -96,7 +97,7 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     rule = tempering.replica_exchange()
     step_sizes, temperatures = (0.04, 0.16), (1.0, 4.0)  # half kicks of 0.1 and 0.2 times the gradient
     sampler = samplers.r2sghmc(step_sizes, temperatures=temperatures, boundary=boundaries.ignore())
-    job = make_job(standard_normal(2), sampler, n_steps=3, seed=1, init=np.zeros(2))
+    job = make_job(standard_normal(2), sampler, RunOptions(n_steps=3, seed=1, init=np.zeros(2)))
     lanes = make_state(job.problem, sampler, job.init, 0)
     state, energy = lanes.exchange, lanes.rows[ENERGY]
     position, momentum, gradient = lanes.position, lanes.momentum, lanes.gradient

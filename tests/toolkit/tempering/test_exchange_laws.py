@@ -15,6 +15,7 @@ from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.signatures import FLOATS, MATRIX
 from toolkit._engine.job import make_job
+from toolkit._engine.run_options import RunOptions
 from toolkit._engine.settings import engine_numbers
 from toolkit._engine.state import NUMBERS, STATE, make_state
 from toolkit.diagnostics.exchange import expected_round_trips
@@ -46,7 +47,7 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     """
     n_replicas, n_chains = energy.shape
     sampler = samplers.resgld((1e-3,) * n_replicas, temperatures=TEMPERATURES[:n_replicas])
-    job = make_job(NORMAL, sampler, n_steps=1, seed=7, n_chains=n_chains, init=np.zeros(1))
+    job = make_job(NORMAL, sampler, RunOptions(n_steps=1, seed=7, n_chains=n_chains, init=np.zeros(1)))
     state = make_state(job.problem, sampler, job.init, 0)
     parts = {"momentum": momentum, "gradient": gradient}
     start = exchange.exchange_state(rule, n_replicas, state.replica.astype(np.int64), 0.0, n_chains)

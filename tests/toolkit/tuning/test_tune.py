@@ -14,7 +14,7 @@ from toolkit import Sampler, boundaries, from_callable, samplers, schedules, sto
 from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
-from toolkit.tuning import tuned_run
+from toolkit.tuning import attempts
 from toolkit.tuning.result import Cost, Tuned, cost_in_words
 from toolkit.tuning.tuned_run import narrow_places, places_in_doubt, unvisited, with_tuning
 
@@ -295,7 +295,7 @@ def test_no_bit_depends_on_threads_or_a_second_call():
 
 
 def test_a_run_that_began_anew_says_so_and_counts_both(monkeypatch, tmp_path):
-    monkeypatch.setattr(tuned_run, "ATTEMPTS", ((20_000, 2_000), (20_000, 200_000)))
+    monkeypatch.setattr(attempts, "ATTEMPTS", ((20_000, 2_000), (20_000, 200_000)))
     problem = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
     run = toolkit.sample(problem, seed=3, progress=False)
     first = toolkit.sample(problem, seed=3, until=stopping.ess(1e9) | stopping.gradients(2_000), progress=False)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..._engine.driver import Driver, RunsToEnd
 from ..._engine.job import Job, make_job
 from ..._engine.partition_pilot import with_partition
+from ..._engine.run_options import RunOptions
 from ..._engine.run_record import Counts, RunRecord, Statistics
 from ..._output.run import Run
 from ...errors import DivergenceError, is_a, shown
@@ -170,11 +171,12 @@ def job_of(request: SweepRequest, cell: Cell, samplers: list[Sampler]) -> Job:
         joint = dataclasses.replace(joint, **by_chain)
         if init is not None and not isinstance(init, Spread) and np.ndim(init) > 1:
             init = np.tile(init, (count, *(1 for _ in np.shape(init)[1:])))
-    return make_job(
-        request.problems[cell.problem], joint, n_steps=options["n_steps"], seed=cell.seed, n_chains=count * n_chains,
-        burn_in=options["burn_in"], thin=options["thin"], init=init, threads=1, on_divergence="keep",
-        keep_statistics=request.measure is not None, keys=Keys(np.tile(np.arange(n_chains), count)),
+    run_options = RunOptions(
+        n_steps=options["n_steps"], seed=cell.seed, n_chains=count * n_chains, burn_in=options["burn_in"],
+        thin=options["thin"], init=init, threads=1, on_divergence="keep", keep_statistics=request.measure is not None,
     )  # fmt: skip
+    keys = Keys(np.tile(np.arange(n_chains), count))
+    return make_job(request.problems[cell.problem], joint, run_options, keys=keys)
 
 
 def run_of(whole: Run, sampler: Sampler, place: int, count: int) -> Run:
