@@ -4,16 +4,12 @@ from ._compiler.notice import give_notice
 
 give_notice()  # before anything is compiled
 
-from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
-from ._distributed.collection import PooledRun
-from ._distributed.rounds import sample_in_rounds
-from ._distributed.stored_run import StoredRun, open_run
-from ._distributed.sweeps.grid import Grid, grid
-from ._distributed.sweeps.sweep import sweep
+from typing import TYPE_CHECKING
+
+from . import accumulators, boundaries, diagnostics, dynamics, samplers, schedules, tempering, weighting
 from ._engine.state import Layout
-from ._output.online import Chains
 from ._output.run import Run, load
-from .diagnostics import cycles, stopping, thermostats
+from .diagnostics import stopping
 from .errors import (
     CheckpointError,
     CheckpointWarning,
@@ -26,16 +22,50 @@ from .errors import (
     InterruptedWarning,
     LoadError,
     UnavailableError,
+    on_demand,
 )
 from .problem.definition import Problem, Spread, Target
-from .problem.gradient_check import GradientError, check_gradient
 from .problem.point_function import target
-from .problem.python_callable import from_callable
 from .samplers.sampler import Sampler
 from .sampling import chains, sample, stream
-from .tuning import Tuned, tune
-from .verification.report import Report, verify
-from .verification.step_size import StepSizeReport, check_step_size
+
+if TYPE_CHECKING:
+    from . import ladders
+    from ._distributed.collection import PooledRun
+    from ._distributed.rounds import sample_in_rounds
+    from ._distributed.stored_run import StoredRun, open_run
+    from ._distributed.sweeps.grid import Grid, grid
+    from ._distributed.sweeps.sweep import sweep
+    from ._output.online import Chains
+    from .diagnostics import cycles, thermostats
+    from .problem.gradient_check import GradientError, check_gradient
+    from .problem.python_callable import from_callable
+    from .tuning import Tuned, tune
+    from .verification.report import Report, verify
+    from .verification.step_size import StepSizeReport, check_step_size
+else:  # wings, which a run of a given sampler does not need
+    __getattr__ = on_demand(__name__, {
+        "Chains": "_output.online",
+        "GradientError": "problem.gradient_check",
+        "Grid": "_distributed.sweeps.grid",
+        "PooledRun": "_distributed.collection",
+        "Report": "verification.report",
+        "StepSizeReport": "verification.step_size",
+        "StoredRun": "_distributed.stored_run",
+        "Tuned": "tuning",
+        "check_gradient": "problem.gradient_check",
+        "check_step_size": "verification.step_size",
+        "cycles": "diagnostics.cycles",
+        "from_callable": "problem.python_callable",
+        "grid": "_distributed.sweeps.grid",
+        "ladders": "ladders",
+        "open_run": "_distributed.stored_run",
+        "sample_in_rounds": "_distributed.rounds",
+        "sweep": "_distributed.sweeps.sweep",
+        "thermostats": "diagnostics.thermostats",
+        "tune": "tuning",
+        "verify": "verification.report",
+    })  # fmt: skip
 
 __all__ = [
     "Chains",

@@ -3,29 +3,27 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ._distributed.distributed_run import run_distributed
 from ._engine.job import make_job
 from ._engine.run_options import RunOptions
 from ._engine.state import Layout
 from ._output.execution import run_sampler, stream_sampler
-from ._output.online import Chains
 from ._output.run import Run
-from ._output.storage.run_file import check_save
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
 from .errors import shown
 from .problem.definition import Problem, Target, as_problem
 from .samplers.sampler import Sampler
-from .tuning import Tuned
-from .tuning.attempts import check_call, run_tuned, sampler_and_options, tune_once
-from .tuning.tuned_run import with_tuning
+
+if TYPE_CHECKING:
+    from ._output.online import Chains
+    from .tuning import Tuned
 
 
 def sample(
     problem: Problem | Target,
-    sampler: Sampler | Tuned | None = None,
+    sampler: "Sampler | Tuned | None" = None,
     *,
     n_steps: int | None = None,
     seed: int,
@@ -109,10 +107,15 @@ def sample(
         return distributed
     if chains_per_task is not None:
         raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
-    check_save(save)
+    if save is not None:
+        from ._output.storage.run_file import check_save
+
+        check_save(save)
     if isinstance(sampler, Sampler):
         run = run_sampler(problem, sampler, options.completed())
     else:
+        from .tuning.attempts import run_tuned
+
         run = run_tuned(problem, sampler, options)
     if save is not None:
         run.save(save)
@@ -123,23 +126,30 @@ def sample_distributed(
     problem: Any, sampler: Any, options: RunOptions, client: Any, chains_per_task: Any, save: Any
 ) -> Any:
     """``sample`` with a client: a Run, PooledRun or StoredRun."""
+    from ._distributed.distributed_run import run_distributed
+
     if options.until is not None:
         raise ValueError(
             f"until must be None with a client, whose tasks do not see each other's chains, got {shown(options.until)}"
         )
     if options.n_steps is None:
         raise ValueError("n_steps must be given with a client, got None")
+    given = {"client": client, "chains_per_task": chains_per_task, "save": save}
+    if isinstance(sampler, Sampler):
+        return run_distributed(problem, sampler, options.completed(), **given)
+    from .tuning.attempts import sampler_and_options, tune_once
+    from .tuning.tuned_run import with_tuning
+
     if sampler is None:
         sampler = tune_once(problem, options, init=options.init)
         options = replace(options, init=None)
-    own, completed = sampler_and_options(problem, sampler, options)
-    run = run_distributed(problem, own, completed, client=client, chains_per_task=chains_per_task, save=save)
-    return with_tuning(run, sampler) if isinstance(sampler, Tuned) and isinstance(run, Run) else run
+    run = run_distributed(problem, *sampler_and_options(problem, sampler, options), **given)
+    return with_tuning(run, sampler) if isinstance(run, Run) else run
 
 
 def stream(
     problem: Problem | Target,
-    sampler: Sampler | Tuned | None = None,
+    sampler: "Sampler | Tuned | None" = None,
     *,
     n_steps: int | None = None,
     seed: int,
@@ -178,6 +188,10 @@ def stream(
         accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
         until=until, on_divergence=on_divergence,
     )  # fmt: skip
+    if isinstance(sampler, Sampler):
+        return stream_sampler(problem, sampler, options.completed())
+    from .tuning.attempts import check_call, sampler_and_options, tune_once
+
     if sampler is None:
         problem = as_problem(problem)
         check_call(problem, options)
@@ -202,7 +216,7 @@ def chains(
     checkpoint: str | os.PathLike[str] | None = None,
     layout: Layout = Layout(),
     on_divergence: str | None = None,
-) -> Chains:
+) -> "Chains":
     """Hold the chains of ``sampler`` on ``problem``, to advance them a few steps at a time and replace the problem.
 
         with toolkit.chains(problem, sampler, n_chains=4, seed=0) as c:
@@ -223,4 +237,6 @@ def chains(
         keep_replicas=keep_replicas, keep_energies=keep_energies, checkpoint=checkpoint, layout=layout,
         on_divergence=on_divergence,
     )  # fmt: skip
+    from ._output.online import Chains
+
     return Chains(make_job(problem, sampler, options, ends_when_asked=n_steps is None))

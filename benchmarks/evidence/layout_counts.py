@@ -1,5 +1,7 @@
 """Counts of the layout: files, lines, largest folders, circles of imports, long lists of arguments, public names.
 
+Also the modules that a run loads, and how often rooms above ask which part there is.
+
 ``python -m benchmarks evidence layout`` prints them, to be held beside those of another commit; ``--names FILE`` writes
 the public names, one a line, and ``--lost FILE`` says which names in FILE there are no more, and exits with 1 if any
 are.
@@ -8,6 +10,9 @@ are.
 import argparse
 import ast
 import importlib
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +105,68 @@ def public_names() -> list[str]:
     return sorted(found)
 
 
+PARTS = ("tempering", "dynamics", "boundaries")  # rooms of parts, which own what is known of them
+A_PART = re.compile(r"tempering|dynamics|boundary|ReplicaExchange|Contour|Stein|Continuous|Correction")
+A_NAME = re.compile(r"dynamics\.name (?:==|!=|in|not in) ")
+
+
+def outside_parts() -> Iterator[tuple[Path, str]]:
+    """Files of the toolkit outside the rooms of parts, with their code but for comments and docstrings."""
+    for file in files_of("toolkit"):
+        if file.relative_to(ROOT).parts[1] not in PARTS:
+            yield file, ast.unparse(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def tests_of_kinds() -> int:
+    """How often rooms above ask by ``isinstance`` which tempering, dynamics or boundary there is."""
+    calls = (node for _, code in outside_parts() for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
+    return sum(ast.unparse(call.func) == "isinstance" and bool(A_PART.search(ast.unparse(call))) for call in calls)
+
+
+def tests_of_names() -> int:
+    """How often rooms above ask for a dynamics by its name."""
+    return sum(len(A_NAME.findall(code)) for _, code in outside_parts())
+
+
+def files_that_name_contour() -> int:
+    """Files of the toolkit in whose code a name or text has the word contour."""
+    files = (ast.unparse(without_docstrings(file)) for file in files_of("toolkit"))
+    return sum("contour" in code.lower() for code in files)
+
+
+def without_docstrings(file: Path) -> ast.Module:
+    """The tree of a file, its docstrings empty."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Expr(ast.Constant(""))
+    return tree
+
+
+GIVEN_RUN = """
+import sys
+import toolkit
+at_import = {name for name in sys.modules if name.partition(".")[0] == "toolkit"}
+from targets import mixtures
+toolkit.sample(mixtures.cosine25(), toolkit.samplers.sgld(0.1), n_steps=4, n_chains=2, seed=0, progress=False)
+print(*at_import)
+print(*{name for name in sys.modules if name.partition(".")[0] == "toolkit"})
+"""
+
+
+def loaded_modules() -> tuple[set[str], set[str]]:
+    """The toolkit's modules that ``import toolkit`` loads in a new process, and those after a run of SGLD."""
+    done = subprocess.run([sys.executable, "-c", GIVEN_RUN], cwd=ROOT, capture_output=True, text=True, check=True)
+    at_import, after_run = done.stdout.splitlines()
+    return set(at_import.split()), set(after_run.split())
+
+
+def lines_in(modules: set[str]) -> int:
+    """Lines of the files of modules."""
+    files = (file for file in files_of("toolkit") if module_of(file) in modules)
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
 def main(arguments: list[str]) -> int:
     """Print the counts; the exit status."""
     parser = argparse.ArgumentParser(
@@ -126,6 +193,12 @@ def main(arguments: list[str]) -> int:
             f"circles of {[len(group) for group in found]} files"
         )
     print(f"{len(names)} public names")
+    for what, loaded in zip(("import toolkit", "a run of a given sampler"), loaded_modules(), strict=True):
+        print(f"{what} loads {len(loaded)} modules of the toolkit, {lines_in(loaded):,} lines")
+    print(
+        f"outside {', '.join(PARTS)}: {tests_of_kinds()} tests of a part's class, {tests_of_names()} of a dynamics' "
+        f"name; {files_that_name_contour()} files name contour"
+    )
     if given.lost is None:
         return 0
     lost = sorted(set(given.lost.read_text(encoding="utf-8").split()) - set(names))

@@ -124,7 +124,7 @@ def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch
     monkeypatch.setattr("toolkit._engine.cuda.device.check_available", lambda: None)
     monkeypatch.setattr(job, "check_room", lambda name, value, n_bytes, **more: needed.append(n_bytes))
     needed = []
-    monkeypatch.setattr("toolkit._output.execution.Checkpoint", lambda *given: 1 / 0)  # nothing is to run
+    monkeypatch.setattr("toolkit._output.execution.saves_of", lambda *given: 1 / 0)  # nothing is to run
     with pytest.raises(ZeroDivisionError):
         sample(
             COSINE, SAMPLERS["sgld"], keep_draws=False, backend="cuda", layout=Layout(chunk_steps=10_000),

@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks.evidence.layout_counts import circles, imports_of, module_of, public_names
+from benchmarks.evidence.layout_counts import (
+    circles,
+    files_that_name_contour,
+    imports_of,
+    loaded_modules,
+    module_of,
+    public_names,
+    tests_of_kinds,
+    tests_of_names,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
@@ -142,6 +151,26 @@ def test_warnings_find_the_users_line_by_themselves(module):
 def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+MOST_LOADED = 110
+WINGS = {"tuning", "_distributed", "verification", "ladders"}
+MOST_TESTS_OF_KINDS, MOST_TESTS_OF_NAMES, MOST_THAT_NAME_CONTOUR = 79, 23, 43
+
+
+def test_a_run_of_a_given_sampler_loads_no_wings():
+    at_import, after_run = loaded_modules()
+    assert at_import <= after_run
+    assert len(after_run) <= MOST_LOADED
+    assert {name.split(".")[1] for name in after_run if "." in name} & WINGS == set()
+    assert not {name for name in after_run if name.startswith(("toolkit._engine.cuda", "toolkit._output.storage."))}
+
+
+def test_rooms_above_ask_ever_less_which_part_there_is():
+    """Counts that may only fall: what is known of a part stands beside its kernel."""
+    assert tests_of_kinds() <= MOST_TESTS_OF_KINDS
+    assert tests_of_names() <= MOST_TESTS_OF_NAMES
+    assert files_that_name_contour() <= MOST_THAT_NAME_CONTOUR
 
 
 def test_no_files_import_each_other_in_a_circle():

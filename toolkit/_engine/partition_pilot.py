@@ -142,3 +142,9 @@ def with_partition(job: Job, *, warns: bool = True, n_chains: int | None = None)
         return sampler, warn_if_bins_are_narrow(job, contour.partition, warns=warns)
     partition, gradients = find_partition(problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
     return replace(sampler, tempering=replace(contour, partition=partition)), gradients
+
+
+def completed_by_pilot(job: Job) -> Job:
+    """``job`` with its contour's missing partition, found by a pilot."""
+    sampler, gradients = with_partition(job)
+    return replace(job, sampler=sampler, pilot_gradients=gradients) if gradients else job

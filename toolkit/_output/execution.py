@@ -20,7 +20,7 @@ from ..diagnostics.stopping import (
 from ..errors import check_flag, check_progress
 from .report.warnings import warn_about
 from .run import Run
-from .storage.checkpoint import Checkpoint
+from .saving import saves_of
 
 
 def run_sampler(problem: Any, sampler: Any, options: RunOptions) -> Run:
@@ -34,7 +34,7 @@ def run_sampler(problem: Any, sampler: Any, options: RunOptions) -> Run:
     job = check_condition(condition, job, keeps_draws=keep_draws)
     check_footprint(job, **room, end=end_of_first_look(condition, job, room))
     next(job.kept_pieces())  # raises where there are none
-    with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
+    with saves_of(job, "sample" if keep_draws else "sample without draws") as saved:
         job = saved.complete(job)
         watch = watch_of(condition, job, room)
         run = execute(job, Run, saved, progress=progress, keep_draws=keep_draws, watch=watch)
@@ -51,7 +51,7 @@ def stream_sampler(problem: Any, sampler: Any, options: RunOptions) -> Iterator[
     next(job.kept_pieces())  # raises where there are none
     room = {"keep_draws": False, "keep_trace": False, "has_draws": True}
     check_footprint(job, **room)
-    with Checkpoint(job, "stream") as saved:
+    with saves_of(job, "stream") as saved:
         job = saved.complete(job)
     return stream_chunks(job, options.progress, watch_of(condition, job, room))
 
@@ -90,7 +90,7 @@ def stream_chunks(job: Job, progress: bool | None, watch: Watch) -> Iterator[Run
     """The chunks of a checked job."""
     nothing = job.empty_outputs(0, 0)
     none = np.zeros(0, np.int64)
-    with Checkpoint(job, "stream") as saved, Driver(job, progress, Run) as driver:
+    with saves_of(job, "stream") as saved, Driver(job, progress, Run) as driver:
         saved.restore(driver, nothing)
         driver.raise_divergence((nothing, none, none), saved, nothing)
         done = driver.done

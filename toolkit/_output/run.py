@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 from .._engine.run_record import RunRecord
 from ..errors import DISTRIBUTION, check_not_shadowed
 from ..problem.definition import Problem, Target
-from .report.summary import summary_of
-from .report.text import html_of, text_of, warnings_about
-from .storage import datatree, run_file
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +57,9 @@ class Run(RunRecord):
         has no draw with a weight above 0 there is no ``posterior``, with a ContourWarning.
         Raises ImportError without xarray; TypeError or ValueError for wrong names.
         """
-        return datatree.to_datatree(self, names)
+        from .storage.datatree import to_datatree
+
+        return to_datatree(self, names)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the whole run to ``path``; ``toolkit.load`` reads it.
@@ -73,19 +72,27 @@ class Run(RunRecord):
         Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
         its place; ImportError without the extra; OSError where it cannot be written.
         """
+        from .storage import run_file
+
         run_file.save(self, path)
 
     @property
     def warnings(self) -> list[str]:
         """Warnings about the run, a sentence each with what to do; empty where there are none."""
+        from .report.text import warnings_about
+
         return warnings_about(self)
 
     def __str__(self) -> str:
         """The sampler, what was done and counted, means with errors, ESS and R-hat, and ``warnings``, in lines."""
+        from .report.text import text_of
+
         return text_of(self)
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
+        from .report.text import html_of
+
         return html_of(self)
 
     def summary(self) -> "pandas.DataFrame":
@@ -98,6 +105,8 @@ class Run(RunRecord):
         first level of the index is the setting. Of problems of ``sysid.identify`` the rows are parameters.
         Needs pandas (extra ``data``). Raises ImportError without it; ValueError where there is nothing to summarise.
         """
+        from .report.summary import summary_of
+
         return summary_of(self)
 
     def to_inference_data(self, names: Sequence[str] | None = None) -> Any:
@@ -106,7 +115,9 @@ class Run(RunRecord):
         names and groups: as ``to_datatree`` has them. Needs ArviZ (extra ``arviz``). Raises ImportError without it, and
         what ``to_datatree`` raises.
         """
-        return datatree.for_arviz(self.to_datatree(names))
+        from .storage.datatree import for_arviz
+
+        return for_arviz(self.to_datatree(names))
 
     def plot(self) -> Any:
         """A picture of the draws: in the plane their density, else traces and ranks of each coordinate.
@@ -135,4 +146,6 @@ def load(path: "str | os.PathLike[str]", problem: Problem | Target | None = None
     the file is torn, was edited or is no run; FileNotFoundError or another OSError where it cannot be read;
     ImportError where the format needs the extra ``io``.
     """
-    return run_file.read_run(path, problem, Run)
+    from .storage.run_file import read_run
+
+    return read_run(path, problem, Run)

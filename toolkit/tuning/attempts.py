@@ -33,9 +33,7 @@ def run_tuned(problem: Any, sampler: Any, options: RunOptions) -> Run:
 
 
 def sampler_and_options(problem: Any, sampler: Any, options: RunOptions) -> tuple[Sampler, RunOptions]:
-    """What a run of ``sampler``, a Sampler or a Tuned, is to do. Raises TypeError for anything else."""
-    if isinstance(sampler, Sampler):
-        return sampler, options.completed()
+    """What a run of a Tuned is to do. Raises TypeError for anything else."""
     if isinstance(sampler, Tuned):
         return sampler.sampler, options_of(problem, sampler, options, ATTEMPTS[0][1])
     raise TypeError(

@@ -380,7 +380,7 @@ REFUSED = [
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize(("given", "error", "words"), REFUSED)
 def test_refused_before_anything_runs(monkeypatch, given, error, words):
-    monkeypatch.setattr("toolkit._output.execution.Checkpoint", lambda *asked: 1 / 0)  # nothing is to run
+    monkeypatch.setattr("toolkit._output.execution.saves_of", lambda *asked: 1 / 0)  # nothing is to run
     arguments = {"problem": COSINE, "sampler": SGLD, **RUN} | given
     with pytest.raises(error, match=words):
         sample(arguments.pop("problem"), arguments.pop("sampler"), **arguments)

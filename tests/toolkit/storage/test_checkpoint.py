@@ -122,7 +122,7 @@ def test_a_pilot_does_not_run_again(tmp_path, monkeypatch):
     sampler = samplers.csgld(0.02)
     whole = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert whole.gradient_evaluations > 200
-    monkeypatch.setattr("toolkit._output.storage.checkpoint_head.with_partition", None)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint_head.completed_by_pilot", None)
     again = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert_same(again, whole)
     assert again.partition == whole.partition

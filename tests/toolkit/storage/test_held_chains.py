@@ -278,7 +278,7 @@ def test_weights_and_the_partition_come_back(tmp_path, monkeypatch):
     with toolkit.chains(COSINE, sampler, checkpoint=path, **GIVEN) as c:
         c.advance(200)
         weights, theta, partition = c.weights, c.theta, c.sampler.tempering.partition
-    monkeypatch.setattr("toolkit._output.storage.checkpoint_head.with_partition", None)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint_head.completed_by_pilot", None)
     with toolkit.chains(COSINE, sampler, checkpoint=path, **GIVEN) as c:
         same("weights", c.weights, weights)
         same("theta", c.theta, theta)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._compiler.disk_cache import environment
 from ..._engine.job import Paths
-from ..._engine.partition_pilot import with_partition
+from ..._engine.partition_pilot import completed_by_pilot
 from ...errors import CheckpointError, CheckpointWarning, shown, warn_user
 from ...tempering.contour_tempering import Partition
 from .checkpoint_file import (
@@ -198,8 +198,7 @@ def head_of(asked: Description, job: "Job") -> Contents:
 def completed(job: "Job", head: Record | None, name: str) -> "Job":
     """``job`` with its contour's missing partition: that of the head, or else one found by a pilot."""
     if head is None or head.info.get("partition") is None:
-        sampler, pilot = with_partition(job)
-        return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
+        return completed_by_pilot(job)
     try:
         low, width, bins = head.info["partition"]
         partition, gradients = Partition(low, width, bins), int(head.info["pilot_gradients"])
