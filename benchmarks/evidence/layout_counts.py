@@ -117,13 +117,13 @@ def outside_parts() -> Iterator[tuple[Path, str]]:
             yield file, ast.unparse(ast.parse(file.read_text(encoding="utf-8")))
 
 
-def tests_of_kinds() -> int:
+def kinds_asked_for() -> int:
     """How often rooms above ask by ``isinstance`` which tempering, dynamics or boundary there is."""
     calls = (node for _, code in outside_parts() for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
     return sum(ast.unparse(call.func) == "isinstance" and bool(A_PART.search(ast.unparse(call))) for call in calls)
 
 
-def tests_of_names() -> int:
+def names_asked_for() -> int:
     """How often rooms above ask for a dynamics by its name."""
     return sum(len(A_NAME.findall(code)) for _, code in outside_parts())
 
@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> int:
     for what, loaded in zip(("import toolkit", "a run of a given sampler"), loaded_modules(), strict=True):
         print(f"{what} loads {len(loaded)} modules of the toolkit, {lines_in(loaded):,} lines")
     print(
-        f"outside {', '.join(PARTS)}: {tests_of_kinds()} tests of a part's class, {tests_of_names()} of a dynamics' "
+        f"outside {', '.join(PARTS)}: {kinds_asked_for()} tests of a part's class, {names_asked_for()} of a dynamics' "
         f"name; {files_that_name_contour()} files name contour"
     )
     if given.lost is None:

@@ -90,7 +90,7 @@ def engine_numbers(job: "Job") -> Numbers:
         n_thermostats=dynamics.n_friction_rows(problem.target.dim),
         leapfrogs=dynamics.leapfrogs,
         random_length=dynamics.random_length,
-        is_mala=dynamics.name == "mala",
+        is_mala=dynamics.langevin_step,
         keeps_energies=job.records_energies,
         keeps_weights=sampler.is_weighted,
         keeps_statistics=job.keep_statistics,

@@ -39,9 +39,9 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     """
     check_instance("sampler", sampler, Sampler)
     check_count("dim", dim, at_least=1)
-    if sampler.dynamics.name != "nose_hoover":
+    law = sampler.dynamics.known.thermostat_law
+    if law is None:
         raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
-    friction, inertia = sampler.dynamics.parameters
     shared = dim if "thermostat" in sampler.dynamics.memory else 1
     h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
     scale = coordinate_scales(sampler, dim)
@@ -52,8 +52,8 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
             "sampler must have one scale, or no gradient noise, for thermostats by coordinate to have one law; got "
             f"scale {shown(sampler.scale)} and gradient_noise {sampler.gradient_noise}"
         )
-    mean = friction + 0.5 * h * sampler.gradient_noise**2 * float(np.mean(np.square(scale))) / temperature
-    return NormalLaw(mean, float(np.sqrt(h * temperature / (inertia * shared))))
+    noise = sampler.gradient_noise**2 * float(np.mean(np.square(scale)))
+    return NormalLaw(*law(sampler.dynamics, h, temperature, noise, shared))
 
 
 def coupling_thermostat_law(sampler: Sampler) -> NormalLaw:

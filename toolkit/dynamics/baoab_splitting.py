@@ -4,7 +4,7 @@ import math
 
 from ..errors import check_number
 from ..maths.elementary import fma
-from .interface import Dynamics
+from .interface import FRICTION, Dynamics, Heating, Knowledge
 
 ROOT, KICK = 0, 1  # rows of memory: √h, and the standard deviation √(T (1 − (1 − η)²)) of the noise
 
@@ -32,6 +32,12 @@ def move_baoab(lanes, memory, parameters, changes):
             x[lane] = fma(half * root[lane], p[lane], middle)
 
 
+def heating(parameters: tuple[float, ...]) -> Heating:
+    """The variance that gradient noise adds over that of Langevin dynamics: (2 − η)/(2 η)."""
+    friction = parameters[0]
+    return Heating((2.0 - friction) / (2.0 * friction))
+
+
 def baoab(*, friction: float = 0.1) -> Dynamics:
     """Underdamped Langevin dynamics, one step split into B (kick), A (drift), O (friction and noise), A and B.
 
@@ -50,5 +56,5 @@ def baoab(*, friction: float = 0.1) -> Dynamics:
     check_number("friction", friction, above=0.0, at_most=1.0)
     return Dynamics(
         "baoab", move_baoab, (friction,), has_momentum=True, memory=("_root", "_kick"), memory_start=(0.0, 0.0),
-        scales=True, friction_parameter=0,
+        scales=True, friction_parameter=0, known=Knowledge((FRICTION,), heating),
     )  # fmt: skip

@@ -14,6 +14,59 @@ from .._compiler.signatures import DYNAMICS
 from ..errors import check_count
 
 
+class Knob(NamedTuple):
+    """A number of a way to move that a tuning may change.
+
+    name: that of the constructor's argument. place: among ``parameters``. highest: its largest value. starts_memory:
+    whether the first entry of memory begins at it. is_for_noise: whether it is changed under noisy gradients, too. Less
+    friction makes chains faster there, and hotter, which no race sees.
+    """
+
+    name: str
+    place: int
+    highest: float = math.inf
+    starts_memory: bool = False
+    is_for_noise: bool = False
+
+
+class Heating(NamedTuple):
+    """How gradient noise of variance s² widens a coordinate: by factor · h (s² − compensated)/(4 T), as a share.
+
+    compensated: the variance that the moves take to be known.
+    """
+
+    factor: float
+    compensated: float = 0.0
+
+
+class Knowledge(NamedTuple):
+    """What is known of a way to move besides its kernel. Tunings and diagnostics read it; no bit depends on it.
+
+    knobs: numbers that may be tuned. heating: from ``parameters``; None where it is unknown, or where a thermostat
+    takes up noise of any size. own_width: from ``parameters``, the share for each unit of step size and of curvature by
+    which a step's own length makes a direction too wide, on a normal law and to first order; None: unknown.
+    noise_in_thermostat: from the dynamics, the variances (dim,) of the noise over 4 T, and the share that is allowed:
+    what stands for heating where a thermostat takes up noise. thermostat_law: of the first memory entry, its mean and
+    standard deviation, from the dynamics, step size, temperature, mean variance of the noise, and dim. normalises:
+    whether moves divide the gradient by its size.
+    """
+
+    knobs: tuple[Knob, ...] = ()
+    heating: Callable[[tuple[float, ...]], Heating] | None = None
+    own_width: Callable[[tuple[float, ...]], float] | None = None
+    noise_in_thermostat: Callable[["Dynamics", NDArray[np.float64], float], float] | None = None
+    thermostat_law: Callable[["Dynamics", float, float, float, int], tuple[float, float]] | None = None
+    normalises: bool = False
+
+
+FRICTION = Knob("friction", 0, highest=1.0)
+
+
+def width_under_friction(parameters: tuple[float, ...]) -> float:
+    """``own_width`` of underdamped dynamics with friction η as the first parameter: 1/(8 − 4 η)."""
+    return 1.0 / (8.0 - 4.0 * min(1.0, parameters[0]))
+
+
 class Dynamics(NamedTuple):
     """A way to move: its block function (``signatures.DYNAMICS``), its numbers, and what it needs from the engine.
 
@@ -36,6 +89,9 @@ class Dynamics(NamedTuple):
     of entries do not matter.
     friction_parameter: the place among ``parameters`` of the momenta's friction; −1: there is none, or it is unknown.
     Warnings read it. It changes no bit, so files do not name it.
+    langevin_step: whether the step size is that of Langevin dynamics, h = ε²/2 for leapfrogs of length ε, as for
+    ``mala``; else ε itself, as for ``hmc``. Of trajectories alone.
+    known: what is known of it for tunings and diagnostics. Files do not name it.
     """
 
     name: str
@@ -53,6 +109,8 @@ class Dynamics(NamedTuple):
     scales: bool = False
     friction_rows: int = 0
     friction_parameter: int = -1
+    langevin_step: bool = False
+    known: Knowledge = Knowledge()
 
     def __repr__(self) -> str:
         """Its name and numbers."""
@@ -87,6 +145,28 @@ class Dynamics(NamedTuple):
         if self.has_momentum:
             return self.parameters[self.friction_parameter] if self.friction_parameter >= 0 else math.nan
         return 1.0 if self.draws_noise and self.scales else math.nan
+
+    def in_words(self) -> str:
+        """Its name and numbers, for reports."""
+        if self.has_path_length:
+            return f"{self.name}, {self.leapfrogs} leapfrogs" + (" on average" if self.random_length else "")
+        numbered = ", ".join(f"{value:.4g}" for value in self.parameters)
+        return f"{self.name} ({numbered})" if numbered else self.name
+
+    @property
+    def has_path_length(self) -> bool:
+        """Whether the number of leapfrogs is free."""
+        return self.leapfrogs > 0 and not self.langevin_step
+
+    def with_leapfrogs(self, n: int) -> "Dynamics":
+        """The same trajectories with ``n`` leapfrogs, on average, of random number."""
+        return self._replace(gradients=self.gradients - self.leapfrogs + n, leapfrogs=n, random_length=True)
+
+    def with_knob(self, knob: Knob, value: float) -> "Dynamics":
+        """The same way to move with another value of a number."""
+        parameters = (*self.parameters[: knob.place], value, *self.parameters[knob.place + 1 :])
+        starts = (value, *self.memory_start[1:]) if knob.starts_memory else self.memory_start
+        return self._replace(parameters=parameters, memory_start=starts)
 
     def memory_names(self, dim: int) -> list[str]:
         """The name of every row of memory."""

@@ -35,7 +35,7 @@ def mala() -> Dynamics:
     and continuous tempering. The test needs the exact energy, so gradient noise is refused.
     Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
     """
-    return Dynamics("mala", no_move, has_momentum=True, gradients=2, leapfrogs=1, scales=True)
+    return Dynamics("mala", no_move, has_momentum=True, gradients=2, leapfrogs=1, scales=True, langevin_step=True)
 
 
 def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:

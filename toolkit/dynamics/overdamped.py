@@ -3,7 +3,7 @@
 import math
 
 from ..maths.elementary import fma
-from .interface import Dynamics
+from .interface import Dynamics, Heating, Knowledge
 
 
 def move_langevin(lanes, memory, parameters, changes):
@@ -21,6 +21,16 @@ def move_langevin(lanes, memory, parameters, changes):
             position[d, lane] = fma(-square * step_size[lane], gradient[d, lane], kicked)
 
 
+def heating(parameters: tuple[float, ...]) -> Heating:
+    """That of the others' heating which is measured by it."""
+    return Heating(1.0)
+
+
+def own_width(parameters: tuple[float, ...]) -> float:
+    """A variance of T/(1 − h k/2) in a direction of curvature k, where T/k is right, is a width of 1 + h k/4."""
+    return 0.25
+
+
 def langevin() -> Dynamics:
     """Overdamped Langevin dynamics dx = −∇U dt + √(2T) dW by the Euler–Maruyama step x ← x − h ∇U + √(2hT) ξ.
 
@@ -28,4 +38,11 @@ def langevin() -> Dynamics:
     deviation s raises it to (T + h s²/2) / (1 − h/2).
     Source: Welling & Teh (2011), eq. 4, with h = ε/2; r2SGLD (2024), algorithm 1, sampling step.
     """
-    return Dynamics("langevin", move_langevin, memory=("_kick",), memory_start=(0.0,), scales=True)
+    return Dynamics(
+        "langevin",
+        move_langevin,
+        memory=("_kick",),
+        memory_start=(0.0,),
+        scales=True,
+        known=Knowledge((), heating, own_width),
+    )

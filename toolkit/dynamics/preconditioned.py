@@ -5,7 +5,7 @@ import math
 from .._compiler.decorators import in_float32
 from ..errors import check_flag, check_number
 from ..maths.elementary import fma, select
-from .interface import Dynamics
+from .interface import Dynamics, Knob, Knowledge
 
 
 @in_float32({1e-300: 1e-37})
@@ -79,4 +79,5 @@ def preconditioned_langevin(*, decay: float = 0.99, floor: float = 1e-5, drift_c
         memory_start=(0.0,) * len(names),
         needs_curvature=corrects,
         gradients=2 if corrects else 1,
+        known=Knowledge(knobs=(Knob("floor", 1, is_for_noise=True),), normalises=True),
     )

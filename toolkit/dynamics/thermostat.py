@@ -3,10 +3,13 @@
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._compiler.decorators import inlined
 from ..errors import check_flag, check_number
 from ..maths.elementary import fma, select
-from .interface import Dynamics
+from .interface import FRICTION, Dynamics, Knowledge, width_under_friction
 from .underdamped import kick_and_drift
 
 
@@ -102,6 +105,37 @@ def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
         advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
+MOST_FRICTION = 0.1  # that noise may add to a thermostat of each coordinate
+
+
+def noise_in_thermostat(dynamics: Dynamics, widths: NDArray[np.float64], bias: float) -> float:
+    """The heating of a thermostat: none as long as its friction h s²/(2 T) is at most ``MOST_FRICTION``.
+
+    widths: s²/(4 T) of each coordinate, (dim,). One thermostat for all coordinates also leaves the difference of their
+    noise, over 4 c T. bias: the share that is allowed.
+    """
+    takes_all = bias * 2.0 * float(widths.max()) / MOST_FRICTION
+    if dynamics.memory[0] == "thermostat[]":
+        return takes_all
+    uneven = float(np.abs(widths - widths.mean()).max()) / dynamics.parameters[0]
+    return max(takes_all, uneven)
+
+
+def stationary_thermostat(
+    dynamics: Dynamics, step_size: float, temperature: float, noise: float, dim: int
+) -> tuple[float, float]:
+    """Mean c + h s²/(2T) and standard deviation √(hT/(γD)) of z, to first order in h; s²: ``noise``, D: ``dim``."""
+    friction, inertia = dynamics.parameters
+    mean = friction + 0.5 * step_size * noise / temperature
+    return mean, math.sqrt(step_size * temperature / (inertia * dim))
+
+
+KNOWN = Knowledge(
+    knobs=(FRICTION._replace(starts_memory=True),), own_width=width_under_friction,
+    noise_in_thermostat=noise_in_thermostat, thermostat_law=stationary_thermostat,
+)  # fmt: skip
+
+
 def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: bool = False) -> Dynamics:
     """Nosé–Hoover dynamics: the friction z grows while |p|²/D exceeds T, and so takes up gradient noise of any size.
 
@@ -132,4 +166,5 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         scales=True,
         friction_rows=1,
         friction_parameter=0,
+        known=KNOWN,
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._compiler.decorators import inlined
 from ..errors import check_deviation, check_number
 from ..maths.elementary import fma, select
-from .interface import Dynamics
+from .interface import FRICTION, Dynamics, Heating, Knowledge, width_under_friction
 
 
 @inlined
@@ -44,6 +44,12 @@ def move_underdamped(lanes, memory, parameters, changes):
     kick_and_drift(lanes.position, lanes.momentum, lanes.gradient, lanes.noise, lanes.scale, root, keep, kick)
 
 
+def heating(parameters: tuple[float, ...]) -> Heating:
+    """The variance that gradient noise adds over that of Langevin dynamics, 1/η, beyond ŝ²."""
+    friction, estimate = parameters
+    return Heating(1.0 / friction, estimate)
+
+
 def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) -> Dynamics:
     """Underdamped Langevin dynamics: p ← (1 − η) p − √h ∇U + √(2ηT − h ŝ²) ξ, then x ← x + √h p.
 
@@ -67,6 +73,7 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
         check=check_noise_estimate,
         scales=True,
         friction_parameter=0,
+        known=Knowledge((FRICTION,), heating, width_under_friction),
     )
 
 

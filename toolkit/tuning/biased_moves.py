@@ -34,8 +34,6 @@ from .exchange_rounds import (
 from .exploration import Choice, Explored, descended
 from .gradient_noise import (
     BIAS,
-    WITH_EXACT_LAWS,
-    WITH_LAWS,
     Normal,
     StepSize,
     around_minima,
@@ -125,7 +123,7 @@ def stable_guess(study: Study, sampler: Sampler, laws: Normal) -> float:
     if not len(laws.values):
         return 1.0
     largest = float(laws.values.max())
-    if sampler.dynamics.name != "preconditioned_langevin":
+    if not sampler.dynamics.known.normalises:
         return 1.0 / largest
     noise = float(np.diagonal(noise_covariance(study, sampler, laws.draws[:LANES])).max())
     return math.sqrt(largest * study.temperature + noise) / largest
@@ -225,19 +223,12 @@ def variants(sampler: Sampler, is_noisy: bool) -> Iterator[tuple[str, Sampler, S
     Friction is none where gradients are noisy: less of it makes chains faster, and hotter, which no race sees.
     """
     dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
-    if not is_noisy and dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
-        friction, *others = dynamics.parameters
-
-        def with_friction(value: float) -> Sampler:
-            value = float(rounded(min(value, 1.0)))
-            starts = (value, *dynamics.memory_start[1:]) if dynamics.name == "nose_hoover" else dynamics.memory_start
-            return replace(sampler, dynamics=dynamics._replace(parameters=(value, *others), memory_start=starts))
-
-        yield "friction", with_friction(friction / 3.0), with_friction(friction * 3.0)
-    if dynamics.name == "preconditioned_langevin":
-        decay, floor = dynamics.parameters
-        lower, upper = (dynamics._replace(parameters=(decay, float(rounded(floor * f)))) for f in (1.0 / 3.0, 3.0))
-        yield "floor", replace(sampler, dynamics=lower), replace(sampler, dynamics=upper)
+    for knob in dynamics.known.knobs:
+        if not is_noisy or knob.is_for_noise:
+            value = dynamics.parameters[knob.place]
+            lower, upper = (float(rounded(min(given, knob.highest))) for given in (value / 3.0, value * 3.0))
+            smaller, larger = (replace(sampler, dynamics=dynamics.with_knob(knob, given)) for given in (lower, upper))
+            yield knob.name, smaller, larger
     if isinstance(tempering, Contour):
         flatter, steeper = (replace(tempering, zeta=float(rounded(tempering.zeta * f))) for f in (1.0 / 1.4, 1.4))
         yield "zeta", replace(sampler, tempering=flatter), replace(sampler, tempering=steeper)
@@ -378,10 +369,15 @@ def with_ladder(sampler: Sampler, ladder: Ladder) -> Sampler:
     return replace(sampler, step_sizes=ladder.step_sizes, temperatures=ladder.temperatures)
 
 
-def follows_law(sampler: Sampler, names: tuple[str, ...]) -> bool:
-    """Whether the bias of its moves is known: not with the force of a penalty, nor with noise taken to be known."""
-    compensates = sampler.dynamics.name == "underdamped_langevin" and sampler.dynamics.parameters[1] > 0.0
-    return sampler.dynamics.name in names and sampler.boundary.kind != "penalise" and not compensates
+def follows_law(sampler: Sampler, law: Any) -> bool:
+    """Whether the bias of its moves follows a law: not with the force of a penalty, nor with noise taken to be known.
+
+    law: of ``Knowledge``; None where it is unknown.
+    """
+    dynamics = sampler.dynamics
+    heating = None if dynamics.known.heating is None else dynamics.known.heating(dynamics.parameters)
+    compensates = heating is not None and heating.compensated > 0.0
+    return law is not None and sampler.boundary.kind != "penalise" and not compensates
 
 
 def tune_biased(
@@ -392,12 +388,12 @@ def tune_biased(
     if levels is None:
         minima = descended(study, starts, np.full(len(starts), -math.inf))[0]
         laws = around_minima(study, minima)
-        if study.problem.domain is None and follows_law(sampler, WITH_LAWS) and len(laws.values):
+        if study.problem.domain is None and follows_law(sampler, sampler.dynamics.known.heating) and len(laws.values):
             found = step_by_law(study, sampler, laws)
         else:
             begin = laws.minima if len(laws.minima) else minima
             found = find_step_size(study, sampler, begin, stable_guess(study, sampler, laws), laws.draws)
-    elif follows_law(sampler, WITH_EXACT_LAWS):
+    elif follows_law(sampler, sampler.dynamics.known.own_width):
         found = step_at_exact_draws(study, sampler, levels)
     else:
         found = find_step_size(study, sampler, levels.positions[0], float(levels.step_sizes[0] ** 2))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._output.run import Run
-from ..dynamics import Dynamics, hmc, mala
+from ..dynamics import Dynamics
 from ..samplers.sampler import Sampler, scale_matrix
 from ..schedules import constant
 from ..tempering import ReplicaExchange
@@ -26,18 +26,18 @@ FEWEST_FOR_SCALES, MOST_FOR_SCALES = 4, 1024  # draws for each coordinate; draws
 
 
 class Moves(NamedTuple):
-    """What the sampler that is tuned moves by: "hmc" or "mala"; and its replica exchange, or None."""
+    """Trajectories with a Metropolis test by which the tuned sampler moves; and its replica exchange, or None."""
 
-    dynamics: str
+    dynamics: Dynamics
     exchange: ReplicaExchange | None
 
     def of_length(self, n_leapfrogs: int) -> Dynamics:
-        """The dynamics; a length counts for HMC alone."""
-        return mala() if self.dynamics == "mala" else hmc(n_leapfrogs=max(1, n_leapfrogs))
+        """The dynamics, of that many leapfrogs where their number is free."""
+        return self.dynamics.with_leapfrogs(max(1, n_leapfrogs)) if self.dynamics.has_path_length else self.dynamics
 
     def step_sizes(self, leapfrogs: Floats) -> Floats:
-        """Step sizes from those of a leapfrog, ε; MALA's is ε²/2."""
-        return np.asarray(rounded(0.5 * leapfrogs**2 if self.dynamics == "mala" else leapfrogs))
+        """Step sizes from those of a leapfrog, ε: the same, or ε²/2."""
+        return np.asarray(rounded(0.5 * leapfrogs**2 if self.dynamics.langevin_step else leapfrogs))
 
 
 class Found(NamedTuple):
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 def plain_sampler(study: Study, levels: Explored, moves: Moves) -> Sampler:
     """One temperature, with what exploration found."""
     return Sampler(
-        moves.dynamics, moves.step_sizes(levels.step_sizes[:1]), (study.temperature,),
+        moves.dynamics.name, moves.step_sizes(levels.step_sizes[:1]), (study.temperature,),
         dynamics=moves.of_length(levels.leapfrogs), boundary=study.boundary, scale=study.scale,
     )  # fmt: skip
 
@@ -109,9 +109,10 @@ def race_scales(study: Study, best: Result, each: int) -> Result:
         before = scale_matrix(best.sampler, study.dim)
         after = replace(best.sampler, scale=scale)
         factor = float(np.linalg.norm(np.linalg.solve(scale_matrix(after, study.dim), before), 2))  # of a leapfrog
-        factor = factor**2 if after.dynamics.name == "mala" else factor
-        if after.dynamics.name == "hmc":
-            after = replace(after, dynamics=hmc(n_leapfrogs=min(SCALED_LEAPFROGS, after.dynamics.leapfrogs)))
+        factor = factor**2 if after.dynamics.langevin_step else factor
+        if after.dynamics.has_path_length:
+            shorter = min(SCALED_LEAPFROGS, after.dynamics.leapfrogs)
+            after = replace(after, dynamics=after.dynamics.with_leapfrogs(shorter))
         after = replace(after, step_sizes=rounded(factor * best.sampler.arrays["step_sizes"]))
         states = best.states
         for _ in range(SCALED_ROUNDS):
@@ -127,18 +128,20 @@ def race_scales(study: Study, best: Result, each: int) -> Result:
 def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -> Result:
     """The path length with the best score: halved as long as that rises, else doubled; and a dense scale if it pays."""
     limit, each = study.spent + allowed, allowed // RACES
-    if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
+    if not sampler.dynamics.has_path_length:  # its step size is that of a leapfrog so far
         sampler, states = fit_step_sizes(study, sampler, states)
     best = raced(study, "path length", sampler, states, each)
     best = race_scales(study, best, each)
-    if sampler.dynamics.name != "hmc":
+    if not sampler.dynamics.has_path_length:
         return best
 
     def trial(found: Result, way: int) -> tuple[Sampler, Floats] | None:
         length = round(found.sampler.dynamics.leapfrogs * (0.5, 2.0)[way])
         if not 1 <= length <= LONGEST:
             return None
-        return fit_step_sizes(study, replace(found.sampler, dynamics=hmc(n_leapfrogs=length)), found.states)
+        return fit_step_sizes(
+            study, replace(found.sampler, dynamics=found.sampler.dynamics.with_leapfrogs(length)), found.states
+        )
 
     return climbed(study, "path length", best, trial, (each, limit))
 
@@ -228,8 +231,9 @@ def halved(sampler: Sampler, is_first: bool) -> Sampler:
     after = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
     if is_first:
         return after
-    if after.dynamics.name == "hmc":
-        after = replace(after, dynamics=hmc(n_leapfrogs=min(LONGEST, 2 * after.dynamics.leapfrogs)))
+    if after.dynamics.has_path_length:
+        longer = min(LONGEST, 2 * after.dynamics.leapfrogs)
+        after = replace(after, dynamics=after.dynamics.with_leapfrogs(longer))
     return replace(after, scale=None)
 
 

@@ -14,12 +14,10 @@ from .study import LANES, Floats, Study, mean_outer_product, rounded, study_seed
 
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
 EXACT_STEPS = 32  # of HMC, half of which are left out
-WITH_LAWS = ("langevin", "underdamped_langevin", "baoab")
-WITH_EXACT_LAWS = ("langevin", "underdamped_langevin", "nose_hoover")  # whose own length's share is known
 MINIMA, DIFFERENCE, FLATTEST = 4, 1e-5, 1e-8  # points; of their size; of the largest curvature
 NEWTON_STEPS, AT_MINIMUM = 8, 1e-4  # at most; g · K⁻¹ g over T for each coordinate, about (offset / width)²
+LANGEVIN_WIDTH = 0.25  # of dynamics whose own width is unknown
 BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
-MOST_FRICTION = 0.1
 
 
 class StepSize(NamedTuple):
@@ -64,32 +62,19 @@ def noise_covariance(study: Study, sampler: Sampler, points: Floats) -> Floats:
 def most_for_noise(study: Study, sampler: Sampler, states: Floats) -> float:
     """The step size at which gradient noise alone makes the widest coordinate too wide by ``BIAS``; inf without noise.
 
-    With s² the variance of the noise, by the laws in the docstrings of the dynamics: Langevin h s²/(4 T), underdamped
-    over η, BAOAB (2 − η)/(2 η) of it; under one thermostat for all coordinates the difference of their noise over
-    4 c T. A thermostat for each takes up all, as long as its friction h s²/(2 T) is at most ``MOST_FRICTION``.
+    With s² the variance of the noise, that is h s²/(4 T) for Langevin dynamics; others know their own heating.
     """
     variances = np.diagonal(noise_covariance(study, sampler, states[:LANES]))
     if study.scale is not None:
         variances = variances * np.array(study.scale) ** 2
-    heating = float(variances.max()) / (4.0 * study.temperature)
-    dynamics = sampler.dynamics
-    if dynamics.name in WITH_LAWS:
-        factor, compensated = heating_of(dynamics)
-        heating = max(0.0, heating - compensated / (4.0 * study.temperature)) * factor
-    elif dynamics.name == "nose_hoover":
-        takes_all = BIAS * 2.0 * heating / MOST_FRICTION
-        uneven = float(np.abs(variances - variances.mean()).max()) / (4.0 * study.temperature * dynamics.parameters[0])
-        heating = takes_all if dynamics.memory[0] == "thermostat[]" else max(takes_all, uneven)
+    dynamics, quarter = sampler.dynamics, 4.0 * study.temperature
+    heating = float(variances.max()) / quarter
+    if dynamics.known.heating is not None:
+        factor, compensated = dynamics.known.heating(dynamics.parameters)
+        heating = max(0.0, heating - compensated / quarter) * factor
+    elif dynamics.known.noise_in_thermostat is not None:
+        heating = dynamics.known.noise_in_thermostat(dynamics, variances / quarter, BIAS)
     return BIAS / heating if heating > 0.0 else math.inf
-
-
-def heating_of(dynamics: Dynamics) -> tuple[float, float]:
-    """What the heating of moves ``WITH_LAWS`` is over that of Langevin's; and the variance that they compensate."""
-    if dynamics.name == "underdamped_langevin":
-        return 1.0 / dynamics.parameters[0], dynamics.parameters[1]
-    if dynamics.name == "baoab":
-        return (2.0 - dynamics.parameters[0]) / (2.0 * dynamics.parameters[0]), 0.0
-    return 1.0, 0.0
 
 
 class Normal(NamedTuple):
@@ -201,13 +186,15 @@ def widened(laws: Normal, ratio: float) -> Normal:
 def step_by_law(study: Study, sampler: Sampler, laws: Normal, temperature: float | None = None) -> StepSize:
     """The step size at which noise of minibatches and the step's own length make no coordinate too wide by ``BIAS``.
 
-    Of moves ``WITH_LAWS``. The law of a step of length h of Langevin's near a minimum of curvature K has the covariance
+    Of moves whose heating is known. Near a minimum of curvature K a Langevin step of length h has the covariance
     T K⁻¹ + h Δ with K Δ + Δ K = V, V the covariance of the noise; by the step's own length a direction of curvature k
     is too wide by the share h k/4. Energies would show it only to the noise of chains that have not forgotten their
     starts, which at such step sizes takes more steps than a tuning has.
     """
+    known, parameters = sampler.dynamics.known, sampler.dynamics.parameters
+    heating = 1.0 if known.heating is None else known.heating(parameters).factor
     noise = noise_covariance(study, sampler, laws.draws[:LANES])
-    by_noise = heating_of(sampler.dynamics)[0] * widening(noise, laws)
+    by_noise = heating * widening(noise, laws)
     by_step = discretisation_bias(sampler.dynamics) * float(laws.values.max())
     return balanced(study, by_noise, by_step, laws.draws, temperature)
 
@@ -218,8 +205,7 @@ def discretisation_bias(dynamics: Dynamics) -> float:
     Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less. Of
     thermostats' as of SGHMC's with the friction that they begin with.
     """
-    with_friction = dynamics.name in ("underdamped_langevin", "nose_hoover")
-    return 1.0 / (8.0 - 4.0 * min(1.0, dynamics.parameters[0])) if with_friction else 0.25
+    return LANGEVIN_WIDTH if dynamics.known.own_width is None else dynamics.known.own_width(dynamics.parameters)
 
 
 def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> StepSize:

@@ -160,7 +160,7 @@ def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Fou
     if isinstance(tempering, Stein):
         return tune_stein(study, sampler, levels.positions[-1], levels.positions[0].std(axis=0))
     if exact and (tempering is None or isinstance(tempering, ReplicaExchange)):
-        moves = Moves(sampler.dynamics.name, tempering if isinstance(tempering, ReplicaExchange) else None)
+        moves = Moves(sampler.dynamics, tempering if isinstance(tempering, ReplicaExchange) else None)
         found = tune_exact(study, levels, choice, moves, chooses)
         name = sampler.name if not chooses or found.sampler.tempering is None else "pt_hmc"
         return found._replace(
@@ -209,7 +209,7 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     top = max(1, choice.level)
     top_temperature = float(levels.temperatures[top] / study.temperature)
     size = float(levels.step_sizes[0])
-    size = 0.5 * size**2 if sampler.dynamics.name == "mala" else size
+    size = 0.5 * size**2 if sampler.dynamics.langevin_step else size
     if isinstance(tempering, Contour):
         tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
     elif isinstance(tempering, ContinuousTempering):

@@ -165,12 +165,10 @@ def raced_numbers(sampler: Sampler) -> dict[str, str]:
     """The numbers of ``sampler`` that are raced, in words, by their names."""
     dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
     found = {}
-    if dynamics.name == "hmc":
+    if dynamics.has_path_length:
         found["path length"] = f"path length {dynamics.leapfrogs} leapfrog{'s' * (dynamics.leapfrogs > 1)}"
-    if dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
-        found["friction"] = f"friction {dynamics.parameters[0]:.4g}"
-    if dynamics.name == "preconditioned_langevin":
-        found["floor"] = f"floor {dynamics.parameters[1]:.4g}"
+    for knob in dynamics.known.knobs:
+        found[knob.name] = f"{knob.name} {dynamics.parameters[knob.place]:.4g}"
     if isinstance(tempering, Contour):
         found["zeta"] = f"ζ {tempering.zeta:.4g}"
     if schedule.made_by is not None and schedule.made_by[0] == "cosine_cycles":

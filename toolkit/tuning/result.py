@@ -95,11 +95,7 @@ def cost_in_words(cost: Cost) -> str:
 
 def moves_in_words(sampler: Sampler) -> str:
     """The dynamics with their numbers."""
-    dynamics = sampler.dynamics
-    if dynamics.name == "hmc":
-        return f"hmc, {dynamics.leapfrogs} leapfrogs" + (" on average" if dynamics.random_length else "")
-    numbered = ", ".join(f"{value:.4g}" for value in dynamics.parameters)
-    return f"{dynamics.name} ({numbered})" if numbered else dynamics.name
+    return sampler.dynamics.in_words()
 
 
 def numbers(values: Floats | tuple[float, ...], most: int = 8) -> str:

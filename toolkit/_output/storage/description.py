@@ -130,8 +130,8 @@ SCHEDULES: dict[str, Any] = {
         schedules.custom,
     )
 }  # fmt: skip
-NOT_IN_FILES = ("check", "scales", "friction_parameter")  # fields of dynamics that change no bit
-SELDOM_IN_FILES = ("random_length", "friction_rows")  # fields that the first files did not have
+NOT_IN_FILES = ("check", "scales", "friction_parameter", "known")  # fields of dynamics that change no bit
+SELDOM_IN_FILES = ("random_length", "friction_rows", "langevin_step")  # fields that the first files did not have
 NUMBERS_OF_A_TEMPERING = ("kind", "reads_energies", "is_weighted")
 
 
@@ -220,6 +220,8 @@ def rebuild_dynamics(description: Any, *, has_scale: bool) -> Dynamics:
     move = fields.pop("move")
     rows = description.get("friction_rows", friction_rows_of(move["function"]))
     fields["friction_rows"] = check_count("friction_rows", rows, at_least=0, below=len(fields["memory"]) + 1)
+    langevin_step = description.get("langevin_step", had_langevin_step(fields["name"]))
+    fields["langevin_step"] = check_flag("langevin_step", langevin_step)
     for known in KNOWN:
         same_move = stored_name(known.move) == move["function"]
         form = ("has_momentum", "memory", "needs_curvature", "draws_noise")
@@ -314,11 +316,19 @@ def describe_sampler(sampler: Sampler) -> Description:
     }
 
 
-def describe_dynamics(dynamics: Dynamics) -> Description:
+def describe_dynamics(moves: Dynamics) -> Description:
     """The fields of dynamics; those that older files do not have only where they differ from what is then taken."""
-    fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields if field not in NOT_IN_FILES}
-    taken = {"random_length": False, "friction_rows": friction_rows_of(fields["move"]["function"])}
+    fields = {field: plain(getattr(moves, field)) for field in Dynamics._fields if field not in NOT_IN_FILES}
+    taken = {
+        "random_length": False, "friction_rows": friction_rows_of(fields["move"]["function"]),
+        "langevin_step": had_langevin_step(moves.name),
+    }  # fmt: skip
     return {name: value for name, value in fields.items() if name not in taken or value != taken[name]}
+
+
+def had_langevin_step(name: str) -> bool:
+    """Whether dynamics of that name had the step size of ``mala`` before files said so."""
+    return name == dynamics.mala().name
 
 
 def friction_rows_of(move: str) -> int:
