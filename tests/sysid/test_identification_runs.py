@@ -224,6 +224,9 @@ def problem_and_run(kind, moves):
     return problem, run
 
 
+@pytest.mark.slow_cases(  # the tree is the one of .nc
+    *(f"{kind}-{moves}-{suffix}" for kind in ("plain", "scaled") for moves in SAMPLERS for suffix in (".zarr", ".zarr.zip"))
+)
 @pytest.mark.parametrize("suffix", [".nc", ".zarr", ".zarr.zip", ".npz"])
 @pytest.mark.parametrize("moves", SAMPLERS)
 @pytest.mark.parametrize("kind", KINDS)

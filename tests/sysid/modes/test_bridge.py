@@ -140,6 +140,7 @@ def hyperbola():
     return problem, exact
 
 
+@pytest.mark.slow_cases("chains")  # "few chains" have less to tell their errors by
 @pytest.mark.parametrize("case", ["chains", "few chains", "ladder", "gaussian"])
 def test_errors_are_honest(case):
     """The root mean square of 20 errors in their units: below 0.6 or above 1.5 with probability 1e-3 were they N(0, 1).
