@@ -11,6 +11,7 @@ import scipy.stats
 from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
 from sysid.likelihoods.trajectory_kernel import shooting_kernel
+from tests.support.systems import growth
 from tests.sysid.likelihoods.test_error_laws import SCALES, TIMES, density, drawn
 from tests.sysid.likelihoods.test_experiments import KINETICS, experiments
 from tests.sysid.likelihoods.test_inputs_and_doses import GIVEN, SD, blood
@@ -357,7 +358,7 @@ def test_draws_without_a_solution_have_no_loo():
     """Where one leaves its limit, log densities are −inf, of which ArviZ makes nan."""
     pytest.importorskip("xarray")
     law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
-    model = systems.own(lambda t, x, p: (p[0] * x[0],), states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
+    model = systems.own(growth, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
     times = np.linspace(0.0, 3.0, 8)
     data = Series(times, np.exp(0.5 * times)[:, None], ("x",))
     problem = identify(data, model, likelihood=trajectory(start=(1.0,), step=0.1), prior=law)

@@ -12,6 +12,7 @@ from scipy import stats
 from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
 from sysid.modes.bridge import Evidence, bridged, check_overlap
+from tests.support.systems import decay
 from tests.sysid.modes.test_evidence import TIMES, of_degree
 from tests.sysid.modes.test_search import aliased
 from toolkit import load, sample, samplers
@@ -64,7 +65,7 @@ def test_positions_do_not_matter():
 
 def test_logarithms_and_laws_that_are_not_gaussian():
     """A decay's rate and the noise, both log-normal, by quadrature in their logarithms."""
-    system = systems.own(lambda t, x, p: (-p[0] * x[0],), states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
+    system = systems.own(decay, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
     times = np.linspace(0.0, 3.0, 6)
     values = np.exp(-0.5 * times) + 0.2 * np.random.default_rng(2).standard_normal(6)
     law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
@@ -218,7 +219,7 @@ def test_a_run_of_another_model_with_the_same_numbers_is_refused(tmp_path):
     """dx/dt = −k x and −k x²: the same parameters, priors and data."""
     models = [
         systems.own(rate, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
-        for rate in (lambda t, x, p: (-p[0] * x[0],), lambda t, x, p: (-p[0] * x[0] * x[0],))
+        for rate in (decay, lambda t, x, p: (-p[0] * x[0] * x[0],))
     ]
     times = np.linspace(0.0, 3.0, 8)
     law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
