@@ -11,7 +11,7 @@ from sysid.forecasts import NOT_FINITE, histograms, largest_lyapunov, simulate
 from sysid.identification import identify
 from sysid.solvers.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
 from sysid.systems.system import System
-from tests.support.systems import decay
+from tests.sysid.right_hand_sides import decay
 from toolkit import Problem, sample, samplers
 
 LORENZ = systems.lorenz()

@@ -10,7 +10,7 @@ from sysid.likelihoods.interface import Prepared
 from sysid.solvers.integrate import solve
 from targets import domains
 from tests.support.laws import deviation, estimates
-from tests.support.systems import decay
+from tests.sysid.right_hand_sides import decay
 from toolkit import boundaries, check_gradient, sample, samplers
 
 TIMES = np.arange(2001) * 0.01

@@ -9,7 +9,7 @@ from scipy import stats
 from sysid import systems
 from sysid.data import check, files, from_arrays, load, lynx_hare, simulate, sources
 from sysid.systems.system import System
-from tests.support.systems import decay
+from tests.sysid.right_hand_sides import decay
 
 LORENZ, LOTKA, SIR = systems.lorenz(), systems.lotka_volterra(), systems.sir()
 TIMES = np.linspace(0.0, 20.0, 2001)

@@ -7,7 +7,7 @@ import pytest
 
 from sysid import Ensemble, Inputs, Series, discover, identify, integrate, likelihoods, systems
 from sysid.data import check
-from tests.support.systems import decay
+from tests.sysid.right_hand_sides import decay
 
 TIMES = np.linspace(0.0, 5.0, 26)
 VALUES = 10.0 * np.exp(-0.5 * TIMES)[:, None]

@@ -7,7 +7,7 @@ from sysid import Series, identify, likelihoods, priors, systems
 from sysid.modes.images.periods import Kinds
 from sysid.modes.images.twins import with_twins
 from sysid.modes.search import mode_from, weighed
-from tests.support.systems import decay_by_square
+from tests.sysid.right_hand_sides import decay_by_square
 
 TIMES = np.linspace(0.0, 10.0, 31)
 NOISE = 0.03

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sysid import Series, identify, likelihoods, simulate, systems
-from tests.support.systems import growth
+from tests.sysid.right_hand_sides import growth
 
 LIMIT = 4  # its place in the numbers of an energy
 TIMES = np.linspace(0.0, 10.0, 21)

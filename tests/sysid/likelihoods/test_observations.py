@@ -12,8 +12,8 @@ import sysid
 from sysid import Inputs, Series, data, systems
 from sysid.likelihoods.observations import checked_measure, observation_of
 from sysid.likelihoods.trajectories import trajectory
-from tests.support.systems import decay
 from tests.sysid.likelihoods.test_trajectories import slopes_by_differences
+from tests.sysid.right_hand_sides import decay
 from toolkit import sample, samplers
 
 

@@ -11,7 +11,6 @@ import scipy.stats
 from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
 from sysid.likelihoods.trajectory_kernel import shooting_kernel
-from tests.support.systems import growth
 from tests.sysid.likelihoods.test_error_laws import SCALES, TIMES, density, drawn
 from tests.sysid.likelihoods.test_experiments import KINETICS, experiments
 from tests.sysid.likelihoods.test_inputs_and_doses import GIVEN, SD, blood
@@ -19,6 +18,7 @@ from tests.sysid.likelihoods.test_inputs_and_doses import KINETICS as DRIVEN
 from tests.sysid.likelihoods.test_inputs_and_doses import TIMES as HOURS
 from tests.sysid.likelihoods.test_stiff_search import ROBERTSON, robertson_data
 from tests.sysid.likelihoods.test_trajectories import FIRST, LINEAR, TRUE, prey_and_predators, solution
+from tests.sysid.right_hand_sides import growth
 from toolkit import sample, samplers
 
 STATES = solution(prey_and_predators, TIMES, FIRST, TRUE)

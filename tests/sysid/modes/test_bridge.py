@@ -12,9 +12,9 @@ from scipy import stats
 from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
 from sysid.modes.bridge import Evidence, bridged, check_overlap
-from tests.support.systems import decay
 from tests.sysid.modes.test_evidence import TIMES, of_degree
 from tests.sysid.modes.test_search import aliased
+from tests.sysid.right_hand_sides import decay
 from toolkit import load, sample, samplers
 from toolkit.tempering import Partition
 

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.estimates import doubt_of_mixing
-from tests.support.systems import decay_by_product, decay_by_square, relaxation
+from tests.sysid.right_hand_sides import decay_by_product, decay_by_square, relaxation
 
 TIMES = np.linspace(0.0, 8.0, 41)
 DECAY = 1.7 * np.exp(-0.45 * TIMES) + 0.02 * np.random.default_rng(2).standard_normal(41)

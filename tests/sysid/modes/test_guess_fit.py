@@ -14,7 +14,7 @@ from sysid import Series, identify, priors, systems
 from sysid.modes.guess_fit import Guesses, Objective, lowest_start
 from sysid.modes.laplace import laplace
 from sysid.priors import flat
-from tests.support.systems import decay_by_product
+from tests.sysid.right_hand_sides import decay_by_product
 
 TIMES = np.linspace(0.0, 4.0, 21)
 DATA = 2.0 * np.exp(-0.8 * TIMES) + 0.05 * np.random.default_rng(0).standard_normal(21)

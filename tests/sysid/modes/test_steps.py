@@ -16,7 +16,7 @@ from sysid.modes.steps.solver_check import generalised_pareto_shape, pareto_shap
 from sysid.modes.steps.step_check import factor_where_same
 from sysid.modes.steps.step_refinement import Grids, SteppedPosterior, checked_steps, steps_in_words
 from sysid.solvers.step_length import MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
-from tests.support.systems import relaxation
+from tests.sysid.right_hand_sides import relaxation
 
 TIMES = np.arange(0.0, 13.0)
 TRUTH = np.array([1.7, 6.0])

@@ -10,7 +10,7 @@ from sysid.likelihoods import trajectory
 from sysid.modes.steps.step_check import SolutionEnergy
 from sysid.modes.steps.step_refinement import SteppedPosterior, checked_steps
 from sysid.modes.time_left import TimeLeft
-from tests.support.systems import decay, decay_by_product
+from tests.sysid.right_hand_sides import decay, decay_by_product
 
 TIMES = np.linspace(0.0, 8.0, 41)
 DECAY = 2.0 * np.exp(-0.5 * TIMES) + 0.03 * np.random.default_rng(0).standard_normal(41)
