@@ -83,6 +83,7 @@ def test_theta_and_weighted_means_of_the_normal(length):
         assert abs(deviation((x**power).mean(axis=1), moment)) > SIGMAS + slack
 
 
+@pytest.mark.slow_cases("underdamped")
 @pytest.mark.parametrize(
     ("moves", "h"),
     [(dynamics.mala(), 0.05), (dynamics.underdamped_langevin(friction=1.0), 0.02)],
