@@ -81,7 +81,7 @@ CASES = {
     "doses": kept(drug(), DRIVEN, start=[0.0, 0.0], observe={"level": level}, step=0.5),
     "experiments": kept(experiments(), KINETICS, own=("out", "sd(blood)"), known={"back": 0.4}, step=0.5),
     "one with a known rate": kept(experiments()[0], KINETICS, known={"back": 0.4}, step=0.5),
-    "stiff": kept(robertson_data(), ROBERTSON, errors="lognormal", method="sdirk4"),
+    "stiff": lambda prior: kept(robertson_data(), ROBERTSON, errors="lognormal", method="sdirk4")(prior),
 }
 
 

@@ -113,6 +113,7 @@ RELAXING = systems.own(relaxation, states=("x",), parameters=("k", "A"), usual=(
 FROM_0 = likelihoods.trajectory(start=[0.0])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rate_that_is_over_before_the_data_has_no_posterior_under_a_flat_prior(seed):
     """The energy is level from k of 5 on, to where steps of the solver end."""
@@ -121,6 +122,7 @@ def test_a_rate_that_is_over_before_the_data_has_no_posterior_under_a_flat_prior
     assert any("the posterior is improper" in text and "levels off with k from" in text for text in said)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_line_has_no_rate_and_level_but_their_product(seed):
     times = np.linspace(0.0, 3.0, 13)

@@ -43,6 +43,7 @@ def exact(theta):
     return 0.5 * (residual**2).sum(axis=1) + len(Y) * np.log(theta[:, 2] * np.sqrt(2.0 * np.pi))
 
 
+@pytest.mark.slow_cases("0.01-rk4", "0.1-rk4")
 @pytest.mark.parametrize("method", ["rk4", "rk5"])
 @pytest.mark.parametrize("factor", [0.01, 0.1, 100.0])
 def test_the_mode_is_that_of_the_closed_form_from_guesses_far_off(method, factor):
