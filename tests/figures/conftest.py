@@ -24,6 +24,14 @@ class SmallProduct:
         return draw_and_save(self.script, self.measured.data, self.out, quick=True)
 
 
+def shorten_training(patch):
+    """Let the bandit's networks of icsgld_fig4 be trained for one step a turn, not 16, which all its time is."""
+    from figures import script
+
+    module = script("icsgld_fig4").module
+    patch.setattr(module, "AGENTS", {name: agent._replace(trainings=1) for name, agent in module.AGENTS.items()})
+
+
 @pytest.fixture(scope="session")
 def produced(tmp_path_factory):
     """A script's name → its small product, of data that any worker has measured."""
@@ -32,4 +40,6 @@ def produced(tmp_path_factory):
         shared = tmp_path_factory.getbasetemp().parent / "figures_data"
         shared.mkdir(exist_ok=True)
         (out / "data").symlink_to(shared, target_is_directory=True)
-    return functools.cache(functools.partial(SmallProduct, out=out))
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_training(patch)
+        yield functools.cache(functools.partial(SmallProduct, out=out))

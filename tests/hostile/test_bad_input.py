@@ -131,6 +131,7 @@ BAD_CALLS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("spread outside-stream")  # it looks for a start as long as `sample` does
 @pytest.mark.parametrize("function", [sample, stream])
 @pytest.mark.parametrize("name", BAD_CALLS)
 def test_bad_calls_are_refused_before_anything_runs(name, function):

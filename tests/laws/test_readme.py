@@ -39,6 +39,7 @@ def test_the_readmes_code_runs_twice_in_a_folder(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("agrees with differences at 16 points") == 1
 
 
+@pytest.mark.slow_cases("speed")  # it compiles an engine of its own for one call, as tests of fused engines make it
 @pytest.mark.parametrize("page", ["guarantees", "speed"])
 def test_the_code_of_a_page_runs_as_written(page, capsys):
     names = {}

@@ -11,6 +11,7 @@ from sysid.forecasts import NOT_FINITE, histograms, largest_lyapunov, simulate
 from sysid.identification import identify
 from sysid.solvers.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
 from sysid.systems.system import System
+from tests.sysid.right_hand_sides import decay
 from toolkit import Problem, sample, samplers
 
 LORENZ = systems.lorenz()
@@ -18,15 +19,11 @@ TIMES = np.linspace(0.0, 2.0, 41)
 RARE = 1e-5  # false-alarm rate of each look at random numbers
 
 
-def decay_rhs(t, x, p):
-    return (-p[0] * x[0],)
-
-
 def square_rhs(t, x, p):
     return (p[0] * x[0] * x[0],)
 
 
-DECAY = System("decay", ("x",), ("rate",), decay_rhs, [1.0], [1.0], lyapunov=1.0)
+DECAY = System("decay", ("x",), ("rate",), decay, [1.0], [1.0], lyapunov=1.0)
 SQUARE = System("square", ("x",), ("a",), square_rhs, [1.0], [1.0])
 
 

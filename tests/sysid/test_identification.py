@@ -10,6 +10,7 @@ from sysid.likelihoods.interface import Prepared
 from sysid.solvers.integrate import solve
 from targets import domains
 from tests.support.laws import deviation, estimates
+from tests.sysid.right_hand_sides import decay
 from toolkit import boundaries, check_gradient, sample, samplers
 
 TIMES = np.arange(2001) * 0.01
@@ -372,9 +373,9 @@ def test_the_kernel_of_a_likelihood_of_ones_own_may_raise_and_have_defaults():
         def prepare(self, data, model):
             return Prepared(("rate",), square, np.zeros(1), 1, (False,), np.ones(1))
 
-    decay = systems.own(lambda t, x, p: (-p[0] * x[0],), states=["x"], parameters=["rate"], usual=[1.0], start=[1.0])
+    fading = systems.own(decay, states=["x"], parameters=["rate"], usual=[1.0], start=[1.0])
     times = np.linspace(0.0, 1.0, 5)
-    problem = identify(Series(times, np.exp(-times)[:, None], ("x",)), decay, likelihood=Square())
+    problem = identify(Series(times, np.exp(-times)[:, None], ("x",)), fading, likelihood=Square())
     energy, slope = problem.target.evaluate([[1.5], [0.0]])
     np.testing.assert_array_equal(energy, [0.125, 0.5])
     np.testing.assert_array_equal(slope, [[0.5], [-1.0]])

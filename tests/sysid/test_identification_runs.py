@@ -224,7 +224,13 @@ def problem_and_run(kind, moves):
     return problem, run
 
 
-@pytest.mark.parametrize("suffix", [".nc", ".zarr", ".zarr.zip", ".npz"])
+ZARR = (".zarr", ".zarr.zip")  # the tree is the one of .nc
+
+
+@pytest.mark.slow_cases(
+    *(f"{kind}-{moves}-{end}" for kind in ("plain", "scaled") for moves in SAMPLERS for end in ZARR)
+)
+@pytest.mark.parametrize("suffix", [".nc", *ZARR, ".npz"])
 @pytest.mark.parametrize("moves", SAMPLERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")

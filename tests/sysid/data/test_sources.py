@@ -9,6 +9,7 @@ from scipy import stats
 from sysid import systems
 from sysid.data import check, files, from_arrays, load, lynx_hare, simulate, sources
 from sysid.systems.system import System
+from tests.sysid.right_hand_sides import decay
 
 LORENZ, LOTKA, SIR = systems.lorenz(), systems.lotka_volterra(), systems.sir()
 TIMES = np.linspace(0.0, 20.0, 2001)
@@ -295,10 +296,10 @@ def test_a_wrong_unit_of_time_is_told_with_its_factor(unit):
 
 def test_speeds_are_compared_with_those_of_the_parameters_given():
     """Decay at rate 2 looks twice too fast beside the usual rate, and right beside its own."""
-    decay = System("decay", ("x",), ("rate",), lambda t, x, p: (-p[0] * x[0],), [1.0], [1.0])
-    series = simulate(decay, np.linspace(0.0, 2.0, 201), parameters=[2.0], seed=0)
-    assert check(series, decay, [2.0]) == []
-    assert check(series, decay)[0].startswith("speeds are 2 times those of decay")
+    fading = System("decay", ("x",), ("rate",), decay, [1.0], [1.0])
+    series = simulate(fading, np.linspace(0.0, 2.0, 201), parameters=[2.0], seed=0)
+    assert check(series, fading, [2.0]) == []
+    assert check(series, fading)[0].startswith("speeds are 2 times those of decay")
 
 
 REFUSED = {

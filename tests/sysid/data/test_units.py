@@ -7,11 +7,12 @@ import pytest
 
 from sysid import Ensemble, Inputs, Series, discover, identify, integrate, likelihoods, systems
 from sysid.data import check
+from tests.sysid.right_hand_sides import decay
 
 TIMES = np.linspace(0.0, 5.0, 26)
 VALUES = 10.0 * np.exp(-0.5 * TIMES)[:, None]
 DECAY = systems.own(
-    lambda t, x, p: (-p[0] * x[0],), states=("c",), parameters=("k",), usual=[0.5], start=[10.0], time_unit="h",
+    decay, states=("c",), parameters=("k",), usual=[0.5], start=[10.0], time_unit="h",
     units=("g/L",), name="decay", terms={"c": {"c": {"k": -1.0}}},
 )  # fmt: skip
 HOURS = Series(TIMES, VALUES, ("c",), time_unit="h", units=("g/L",), name="a")

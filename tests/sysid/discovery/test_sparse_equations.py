@@ -34,6 +34,7 @@ def truth_of(name, library):
     return truth
 
 
+@pytest.mark.slow_cases("lorenz-0.05")
 @pytest.mark.parametrize(("name", "level"), CASES)
 def test_terms_are_right_and_coefficients_within_their_errors(name, level):
     one = found(name, level)

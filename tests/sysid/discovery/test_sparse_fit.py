@@ -87,6 +87,7 @@ def test_the_first_fit_is_the_most_probable_one_and_rough():
     np.testing.assert_allclose(slope * sds, fit.descent * sds, atol=5e-3)
 
 
+@pytest.mark.slow_cases("HyperJha-0")
 @pytest.mark.parametrize(("name", "seed"), [("SprottQ", 0), ("HyperJha", 0)])
 def test_joint_intervals_hold_where_those_of_all_terms_free_do_not(name, seed):
     """The truth's squared distance over q: 3.5 and 2.7 at the most likely coefficients of all terms."""

@@ -7,6 +7,7 @@ from sysid import Series, identify, likelihoods, priors, systems
 from sysid.modes.images.periods import Kinds
 from sysid.modes.images.twins import with_twins
 from sysid.modes.search import mode_from, weighed
+from tests.sysid.right_hand_sides import decay_by_square
 
 TIMES = np.linspace(0.0, 10.0, 31)
 NOISE = 0.03
@@ -92,9 +93,7 @@ def test_identify_shares_chains_among_the_signs_of_a_square_by_their_priors():
     """c² has one likelihood for ±c, so that the weights are those of the prior there."""
     times = np.linspace(0.0, 8.0, 41)
     values = 2.0 * np.exp(-0.5 * times) + 0.03 * np.random.default_rng(4).standard_normal(41)
-    system = systems.own(
-        lambda t, x, p: (-(p[0] ** 2) * x[0],), states=["x"], parameters=["c"], usual=[1.0], start=[2.0]
-    )
+    system = systems.own(decay_by_square, states=["x"], parameters=["c"], usual=[1.0], start=[2.0])
     problem = identify(
         Series(times, values[:, None], ["x"]), system, likelihood=likelihoods.trajectory(start=[2.0], noise=0.03),
         prior={"c": priors.gaussian(0.15, 0.45)}, progress=False,

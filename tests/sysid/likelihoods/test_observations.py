@@ -13,6 +13,7 @@ from sysid import Inputs, Series, data, systems
 from sysid.likelihoods.observations import checked_measure, observation_of
 from sysid.likelihoods.trajectories import trajectory
 from tests.sysid.likelihoods.test_trajectories import slopes_by_differences
+from tests.sysid.right_hand_sides import decay
 from toolkit import sample, samplers
 
 
@@ -132,10 +133,6 @@ def test_a_scale_is_found_and_the_functions_are_simulated_with_their_errors():
 
 def test_counts_of_a_reported_share_have_their_law():
     """Cases are Poisson of a share of the infected: the energy is that of the closed form."""
-
-    def decay(t, x, p):
-        return (-p[0] * x[0],)
-
     system = systems.own(decay, states=["infected"], parameters=["rate", "share"], usual=[0.5, 0.5], start=[100.0])
     times = np.linspace(0.0, 4.0, 9)
     cases = np.random.default_rng(0).poisson(0.4 * 100.0 * np.exp(-0.5 * times)).astype(float)

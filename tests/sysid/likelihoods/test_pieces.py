@@ -56,6 +56,7 @@ def dadras():
     return times, path(DADRAS, [-2.354173397, -7.167965633, 1.463998233], times)
 
 
+@pytest.mark.slow_cases("0.01")
 @pytest.mark.parametrize("level", [0.0, 0.01, 0.1])
 def test_good_data_of_sixteen_lyapunov_times_are_not_refused(dadras, level):
     times, states = dadras

@@ -69,6 +69,7 @@ def test_grids_of_unequal_steps_follow_inputs_and_doses(name):
     check_gradient(energy, theta)
 
 
+@pytest.mark.slow_cases("free")  # doses come on top of all that it has
 @pytest.mark.parametrize("inputs", [None, DOSED], ids=["free", "dosed"])
 def test_segments_with_kicks_that_are_small_have_the_energy_of_one_solution(inputs):
     data = series_of(RELAXING, inputs)

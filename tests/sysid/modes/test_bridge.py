@@ -14,6 +14,7 @@ from sysid.likelihoods import trajectory
 from sysid.modes.bridge import Evidence, bridged, check_overlap
 from tests.sysid.modes.test_evidence import TIMES, of_degree
 from tests.sysid.modes.test_search import aliased
+from tests.sysid.right_hand_sides import decay
 from toolkit import load, sample, samplers
 from toolkit.tempering import Partition
 
@@ -64,7 +65,7 @@ def test_positions_do_not_matter():
 
 def test_logarithms_and_laws_that_are_not_gaussian():
     """A decay's rate and the noise, both log-normal, by quadrature in their logarithms."""
-    system = systems.own(lambda t, x, p: (-p[0] * x[0],), states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
+    system = systems.own(decay, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
     times = np.linspace(0.0, 3.0, 6)
     values = np.exp(-0.5 * times) + 0.2 * np.random.default_rng(2).standard_normal(6)
     law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
@@ -140,6 +141,7 @@ def hyperbola():
     return problem, exact
 
 
+@pytest.mark.slow_cases("chains")  # "few chains" have less to tell their errors by
 @pytest.mark.parametrize("case", ["chains", "few chains", "ladder", "gaussian"])
 def test_errors_are_honest(case):
     """The root mean square of 20 errors in their units: below 0.6 or above 1.5 with probability 1e-3 were they N(0, 1).
@@ -217,7 +219,7 @@ def test_a_run_of_another_model_with_the_same_numbers_is_refused(tmp_path):
     """dx/dt = −k x and −k x²: the same parameters, priors and data."""
     models = [
         systems.own(rate, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
-        for rate in (lambda t, x, p: (-p[0] * x[0],), lambda t, x, p: (-p[0] * x[0] * x[0],))
+        for rate in (decay, lambda t, x, p: (-p[0] * x[0] * x[0],))
     ]
     times = np.linspace(0.0, 3.0, 8)
     law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}

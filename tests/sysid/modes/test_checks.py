@@ -8,26 +8,19 @@ from scipy.integrate import solve_ivp
 
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.estimates import doubt_of_mixing
+from tests.sysid.right_hand_sides import decay_by_product, decay_by_square, relaxation
 
 TIMES = np.linspace(0.0, 8.0, 41)
 DECAY = 1.7 * np.exp(-0.45 * TIMES) + 0.02 * np.random.default_rng(2).standard_normal(41)
 DATA = Series(TIMES, DECAY[:, None], ("x",))
 
 
-def product(t, x, p):
-    return (-p[0] * p[1] * x[0],)
-
-
-def square(t, x, p):
-    return (-(p[0] ** 2) * x[0],)
-
-
 def two_rates(t, x, p):
     return (-p[0] * x[0], -p[1] * x[1])
 
 
-PRODUCT = systems.own(product, states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,))
-SQUARE = systems.own(square, states=("x",), parameters=("c",), usual=(1.0,), start=(1.5,))
+PRODUCT = systems.own(decay_by_product, states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,))
+SQUARE = systems.own(decay_by_square, states=("x",), parameters=("c",), usual=(1.0,), start=(1.5,))
 TWO_RATES = systems.own(two_rates, states=("u", "v"), parameters=("k1", "k2"), usual=(0.2, 1.0), start=(1.0, 1.0))
 
 
@@ -116,12 +109,11 @@ def test_r_hat_of_chains_that_have_not_mixed_is_said_by_name_and_that_of_short_o
     assert doubt_of_mixing(("a", "b"), mixed, shares) == ""
 
 
-RELAXING = systems.own(
-    lambda t, x, p: (p[0] * (p[1] - x[0]),), states=("x",), parameters=("k", "A"), usual=(0.5, 5.0), start=(0.0,)
-)
+RELAXING = systems.own(relaxation, states=("x",), parameters=("k", "A"), usual=(0.5, 5.0), start=(0.0,))
 FROM_0 = likelihoods.trajectory(start=[0.0])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rate_that_is_over_before_the_data_has_no_posterior_under_a_flat_prior(seed):
     """The energy is level from k of 5 on, to where steps of the solver end."""
@@ -130,6 +122,7 @@ def test_a_rate_that_is_over_before_the_data_has_no_posterior_under_a_flat_prior
     assert any("the posterior is improper" in text and "levels off with k from" in text for text in said)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_line_has_no_rate_and_level_but_their_product(seed):
     times = np.linspace(0.0, 3.0, 13)

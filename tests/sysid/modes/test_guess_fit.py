@@ -14,6 +14,7 @@ from sysid import Series, identify, priors, systems
 from sysid.modes.guess_fit import Guesses, Objective, lowest_start
 from sysid.modes.laplace import laplace
 from sysid.priors import flat
+from tests.sysid.right_hand_sides import decay_by_product
 
 TIMES = np.linspace(0.0, 4.0, 21)
 DATA = 2.0 * np.exp(-0.8 * TIMES) + 0.05 * np.random.default_rng(0).standard_normal(21)
@@ -213,9 +214,7 @@ def test_a_problem_without_a_mode_says_so_and_names_its_parameters():
     """x′ = −a b x: the data tell the product alone."""
     times = np.linspace(0.0, 8.0, 41)
     values = 2.0 * np.exp(-0.5 * times) + 0.03 * np.random.default_rng(0).standard_normal(41)
-    ridge = systems.own(
-        lambda t, x, p: (-p[0] * p[1] * x[0],), states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,)
-    )
+    ridge = systems.own(decay_by_product, states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         problem = identify(Series(times, values[:, None], ("x",)), ridge, likelihood="trajectory", n_searches=2)

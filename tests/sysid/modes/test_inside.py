@@ -48,6 +48,7 @@ def test_a_point_inside_several_walls_is_found_near_the_start():
     assert mode_inside(leaning(1.0), walls(lambda p: -1.0 - p[0] * p[0]), np.zeros(2)) is None
 
 
+@pytest.mark.slow_cases("weak function")  # "weak curved" is one, too
 @pytest.mark.parametrize(
     ("likelihood", "constraint"),
     [

@@ -16,6 +16,7 @@ from sysid.modes.steps.solver_check import generalised_pareto_shape, pareto_shap
 from sysid.modes.steps.step_check import factor_where_same
 from sysid.modes.steps.step_refinement import Grids, SteppedPosterior, checked_steps, steps_in_words
 from sysid.solvers.step_length import MAX_STEPS, SMALLEST_JUDGED, Steps, too_long
+from tests.sysid.right_hand_sides import relaxation
 
 TIMES = np.arange(0.0, 13.0)
 TRUTH = np.array([1.7, 6.0])
@@ -25,10 +26,6 @@ FIT = least_squares(lambda q: q[1] * (1.0 - np.exp(-q[0] * TIMES)) - Y, TRUTH)
 BEST = FIT.x
 NOISE = np.sqrt((FIT.fun @ FIT.fun) / 12.0)  # at the mode of the logarithm's density, of 13 data
 SD = NOISE * np.sqrt(np.diag(np.linalg.inv(FIT.jac.T @ FIT.jac)))
-
-
-def relaxation(t, x, p):
-    return (p[0] * (p[1] - x[0]),)
 
 
 def relaxing(rate):
@@ -46,6 +43,7 @@ def exact(theta):
     return 0.5 * (residual**2).sum(axis=1) + len(Y) * np.log(theta[:, 2] * np.sqrt(2.0 * np.pi))
 
 
+@pytest.mark.slow_cases("0.01-rk4", "0.1-rk4")
 @pytest.mark.parametrize("method", ["rk4", "rk5"])
 @pytest.mark.parametrize("factor", [0.01, 0.1, 100.0])
 def test_the_mode_is_that_of_the_closed_form_from_guesses_far_off(method, factor):

@@ -10,14 +10,13 @@ from sysid.likelihoods import trajectory
 from sysid.modes.steps.step_check import SolutionEnergy
 from sysid.modes.steps.step_refinement import SteppedPosterior, checked_steps
 from sysid.modes.time_left import TimeLeft
+from tests.sysid.right_hand_sides import decay, decay_by_product
 
 TIMES = np.linspace(0.0, 8.0, 41)
 DECAY = 2.0 * np.exp(-0.5 * TIMES) + 0.03 * np.random.default_rng(0).standard_normal(41)
 DATA = Series(TIMES, DECAY[:, None], ("x",))
-PRODUCT = systems.own(
-    lambda t, x, p: (-p[0] * p[1] * x[0],), states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,)
-)
-RATE = systems.own(lambda t, x, p: (-p[0] * x[0],), states=("x",), parameters=("k",), usual=(1.0,), start=(1.5,))
+PRODUCT = systems.own(decay_by_product, states=("x",), parameters=("a", "b"), usual=(1.0, 0.4), start=(1.5,))
+RATE = systems.own(decay, states=("x",), parameters=("k",), usual=(1.0,), start=(1.5,))
 
 
 class Clock:

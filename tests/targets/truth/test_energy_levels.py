@@ -43,6 +43,7 @@ def test_the_grid_of_25_is_a_product():
     assert oracles.of_a_product(comb, levels[1], 8.0)[1] == pytest.approx(1e-5, rel=1e-6)
 
 
+@pytest.mark.slow_cases("cosine25")  # "cosine9" is of the same form
 @pytest.mark.parametrize("name", PLANAR)
 def test_just_above_the_lowest_energy_by_hessians(name):
     """Small ellipses, which cells of a grid may meet with a corner alone."""

@@ -58,6 +58,7 @@ def run_of(length, sampler, n_groups=2, seed=1):
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("1", "100")  # rounds of one step give the bits of `sample` (test_rounds.py)
 @pytest.mark.parametrize("length", SIZES)
 def test_theta_and_weighted_means_of_the_normal(length):
     """Bins' probabilities, each to 4 % for the step and 4.5 standard errors; weighted E x² and E x⁴ within 3 % and so.
@@ -82,6 +83,7 @@ def test_theta_and_weighted_means_of_the_normal(length):
         assert abs(deviation((x**power).mean(axis=1), moment)) > SIGMAS + slack
 
 
+@pytest.mark.slow_cases("underdamped")
 @pytest.mark.parametrize(
     ("moves", "h"),
     [(dynamics.mala(), 0.05), (dynamics.underdamped_langevin(friction=1.0), 0.02)],

@@ -35,6 +35,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(distributed_run.store, "block_of", lambda run: 4)
 
 
+@pytest.mark.slow_cases("True-sgld", "False-resgld", "False-csgld", "True-icsgld")
 @pytest.mark.parametrize("name", ["sgld", "resgld", "csgld", "icsgld"])
 @pytest.mark.parametrize("keep_replicas", [False, True])
 def test_the_store_of_workers_is_that_of_one_machine(client, monkeypatch, tmp_path, name, keep_replicas):

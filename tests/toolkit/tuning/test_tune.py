@@ -224,6 +224,7 @@ def z_scores(run, mean):
     return np.abs(draws.mean(axis=0) - mean) / (draws.std(axis=0) / np.sqrt(ess(run.draws)))
 
 
+@pytest.mark.slow_cases("grid", "coin")
 @pytest.mark.parametrize(
     "problem",
     [
