@@ -13,7 +13,6 @@ from .errors import check_count, check_instance, check_number
 from .maths.philox import MAX_REPLICAS
 from .problem.definition import Problem, Target
 from .samplers.sampler import Sampler
-from .tempering.exchange import ReplicaExchange
 from .tuning.exchange_rounds import equal_parts
 
 __all__ = ["adapted_ladder", "deo_window", "geometric_ladder"]
@@ -87,7 +86,7 @@ def adapted_ladder(
 def check_sampler(sampler: Any) -> None:
     """Raise TypeError or ValueError where ``sampler`` does not have exactly one ladder."""
     check_instance("sampler", sampler, Sampler)
-    if not isinstance(sampler.tempering, ReplicaExchange):
+    if not sampler.tempers.swaps:
         raise ValueError(f"sampler must have replica exchange as tempering, got {sampler.tempering}")
     if sampler.n_chains is not None:
         raise ValueError(
@@ -97,8 +96,7 @@ def check_sampler(sampler: Any) -> None:
 
 def neighbour_counts(attempted: Any, accepted: Any, sampler: Sampler) -> tuple[Floats, Floats]:
     """Attempts and swaps of all chains for each pair of neighbours, (pair,); from counts (chain, pair)."""
-    assert isinstance(sampler.tempering, ReplicaExchange)
-    pairs = sampler.tempering.pairs(sampler.n_replicas)
+    pairs = sampler.tempers.pairs(sampler.n_replicas)
     tries, swaps = attempted.sum(axis=0).astype(np.float64), accepted.sum(axis=0).astype(np.float64)
     neighbours = [i for i, (cold, hot) in enumerate(pairs) if hot == cold + 1]
     if (tries[neighbours] == 0).any():

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import check_array, check_count, check_flag, check_room
-from .tempering.contour_tempering import Contour
 
 __all__ = ["resample"]
 
@@ -166,7 +165,7 @@ def shares_of(run: Any) -> Array | None:
     """
     if run.replica_weights is None:
         return None
-    by_chain = isinstance(run.sampler.tempering, Contour)
+    by_chain = run.sampler.tempers.weighs_by_chain
     weights = run.weights if by_chain else run.weights.reshape(1, -1)
     if not weights.size:
         return np.zeros(0)

@@ -155,7 +155,7 @@ def test_circles_are_found():
 
 MOST_LOADED = 110
 WINGS = {"tuning", "_distributed", "verification", "ladders"}
-MOST_TESTS_OF_KINDS, MOST_TESTS_OF_NAMES, MOST_THAT_NAME_CONTOUR = 79, 0, 43
+MOST_TESTS_OF_KINDS, MOST_TESTS_OF_NAMES, MOST_THAT_NAME_CONTOUR = 3, 0, 37
 
 
 def test_a_run_of_a_given_sampler_loads_no_wings():

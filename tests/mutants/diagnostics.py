@@ -152,8 +152,8 @@ MUTANTS = [
     ),
     Mutant(
         "until: ends before the correction is estimated",
-        "toolkit/diagnostics/stopping.py",
-        "correction.every + 1 if isinstance",
+        "toolkit/tempering/exchange.py",
+        "self.correction.every + 1 if isinstance",
         "0 if isinstance",
         "tests/toolkit/diagnostics/test_stopping.py -k correction",
     ),

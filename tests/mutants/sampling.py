@@ -267,7 +267,7 @@ MUTANTS = [
     Mutant(
         "estimates: contour's chains pooled",
         "toolkit/weighting.py",
-        "isinstance(run.sampler.tempering, Contour)",
+        "run.sampler.tempers.weighs_by_chain",
         "False",
         "tests/sysid/test_forecasts.py tests/sysid/test_estimates.py tests/sysid/test_identification_runs.py -k factor",
     ),
@@ -281,7 +281,7 @@ MUTANTS = [
     Mutant(
         "sweep: contours share the pilot of the first",
         "toolkit/_distributed/sweeps/cells.py",
-        "needs_pilot = isinstance(tempering, Contour) and (",
+        "needs_pilot = sampler.tempers.weighs_by_chain and (",
         "needs_pilot = False and (",
         f"{SWEEP} -k run_of_sample",
     ),

@@ -17,7 +17,6 @@ from ..accumulators import Accumulator
 from ..accumulators.chain_tree import Nodes, Pooled, PooledPart, merge_nodes
 from ..problem.starts import Keys
 from ..samplers.sampler import Sampler
-from ..tempering import Contour
 from . import store
 
 Array = NDArray[Any]
@@ -142,8 +141,7 @@ def state_bytes(accumulators: dict[str, Any], problem: Any) -> int:
 
 def numbers_of_chain(job: Job) -> float:
     """Numbers of a chain's results besides draws and trace: starts, counts, contour's tables, accumulators' states."""
-    replicas, tempering = job.sampler.n_replicas, job.sampler.tempering
-    bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+    replicas, bins = job.sampler.n_replicas, job.sampler.tempers.energy_bins
     counts = replicas * (job.init.shape[2] + 7) + 4 + 3 * bins
     return float(counts + state_bytes(job.accumulators, job.problem) / 8)
 

@@ -31,7 +31,6 @@ from ..errors import (
 )
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem, Target
-from ..tempering import Contour
 from ..tempering.contour_groups import SharedTheta, averaged, no_theta, weights_at
 from .replica_group import GroupsRequest, sampler_of_replicas
 from .round_workers import ClusterWorkers, LocalWorkers, Workers
@@ -100,8 +99,8 @@ def sample_in_rounds(
         keep_energies=keep_energies, on_divergence=on_divergence,
     )  # fmt: skip
     job = make_job(problem, sampler, options)
-    contour = job.sampler.tempering
-    if not isinstance(contour, Contour):
+    contour: Any = job.sampler.tempering
+    if not job.sampler.tempers.weighs_by_chain:
         raise ValueError(
             "sampler must have tempering by contour, whose replicas share θ and nothing else, such as "
             f"samplers.icsgld(n_replicas=8); got {job.sampler.name!r} with tempering={shown(contour)}"
@@ -131,9 +130,7 @@ class Rounds:
 
     def __init__(self, job: Job, request: GroupsRequest, workers: Workers, saved: RoundsFolder, length: int) -> None:
         self._job, self._workers, self._saved, self._length = job, workers, saved, length
-        contour = job.sampler.tempering
-        assert isinstance(contour, Contour)
-        assert contour.partition is not None
+        contour: Any = job.sampler.tempering
         self._contour, self._shares = contour, request.n_groups > 1
         self._steps = job.kept_steps()
         replicas = slice(0, request.group_size)

@@ -24,7 +24,7 @@ from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning, listed, warn_user
 from ..problem.definition import Problem
 from ..problem.properness import endless_fall
-from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
+from ..tempering.continuous import MOMENTUM, THERMOSTAT
 from .cpu import CpuEngine, wait_for_all
 from .interface import Engine
 from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
@@ -53,7 +53,7 @@ def divergence_error(
     with np.errstate(over="ignore"):
         steepness = float(np.linalg.norm(gradient))
     step_size = float(job.sampler.per_chain("step_sizes", np.array([place]), np.array([replica]))[0])
-    couples = isinstance(job.sampler.tempering, ContinuousTempering)
+    couples = job.sampler.tempers.couples
     if couples and not np.isfinite(block.state.continuous.rows[[MOMENTUM, THERMOSTAT], lane]).all():
         cause = (
             "The friction of its tempering variable overshot: make continuous tempering's step size smaller, its "

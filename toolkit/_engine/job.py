@@ -29,9 +29,6 @@ from ..problem.definition import Problem, Spread, as_problem
 from ..problem.starts import Keys, draw_starts
 from ..samplers.sampler import Sampler
 from ..schedules import Factors, depends_on_length, evaluate
-from ..tempering import ContinuousTempering, Contour, ReplicaExchange
-from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
-from ..tempering.stein_particles import Stein
 from .recording import N_TRACED, N_TRACED_COUPLING, STATISTICS, TRACED, TRACED_COUPLING
 from .run_options import RunOptions
 from .run_record import swept_arrays
@@ -111,13 +108,13 @@ class Job:
     def trace_fields(self) -> list[str]:
         """What a trace records for every replica."""
         names = self.sampler.dynamics.memory_names(self.problem.target.dim)
-        coupled = isinstance(self.sampler.tempering, ContinuousTempering)
+        coupled = self.sampler.tempers.couples
         return [*TRACED, *(n for n in names if not n.startswith("_")), *(TRACED_COUPLING if coupled else ())]
 
     @property
     def n_trace_fields(self) -> int:
         """Their number, without the names, of which networks have many."""
-        coupled = isinstance(self.sampler.tempering, ContinuousTempering)
+        coupled = self.sampler.tempers.couples
         memory = self.sampler.dynamics.n_traced_memory(self.problem.target.dim)
         return N_TRACED + memory + coupled * N_TRACED_COUPLING
 
@@ -209,8 +206,7 @@ class Job:
     def empty_outputs(self, n_draws: int, n_traced: int) -> Outputs:
         """Uninitialised arrays for ``n_draws`` draws with their energies and weights, and ``n_traced`` traced times."""
         n_chains, n_replicas, dim = self.init.shape
-        shape, tempering = (n_chains, self.n_kept), self.sampler.tempering
-        bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+        shape, bins = (n_chains, self.n_kept), self.sampler.tempers.energy_bins
         return Outputs(
             draws=np.empty((*shape, n_draws, dim)),
             energies=np.empty((*shape, n_draws if self.records_energies else 0)),
@@ -284,8 +280,7 @@ def check_footprint(
     hint = "; give a larger thin, or accumulators with keep_draws=False, or use stream"
     check_room("n_steps", got, 8.0 * draws * (1 + chains * job.n_kept * numbers) + 40.0 * chunk, hint=hint)
     if job.trace_every is not None:
-        tempering = job.sampler.tempering
-        bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+        bins = job.sampler.tempers.energy_bins
         times = (n_steps if keep_trace else chunk) // job.trace_every
         got = f"{job.trace_every} with n_steps={n_steps} and n_chains={chains}"
         check_room("trace_every", got, 8.0 * times * (1 + chains * (replicas * job.n_trace_fields + bins)))
@@ -357,9 +352,8 @@ def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) ->
 
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
     """Raise ValueError where the chains' state does not fit into memory."""
-    dim, tempering = problem.target.dim, sampler.tempering
+    dim, bins = problem.target.dim, sampler.tempers.energy_bins
     lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more
-    bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
     check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
 
 
@@ -390,7 +384,6 @@ def check_penalty(problem: Problem, sampler: Sampler) -> None:
 
 def check_minibatches(problem: Problem, sampler: Sampler) -> None:
     """Raise ValueError for a target that draws minibatches with parts that need its exact energy."""
-    tempering = sampler.tempering
     if not problem.target.stochastic:
         return
     if sampler.dynamics.leapfrogs > 0:
@@ -398,33 +391,7 @@ def check_minibatches(problem: Problem, sampler: Sampler) -> None:
             f"dynamics {sampler.dynamics.name!r} need exact energies for their Metropolis test, and {problem.name!r} "
             "draws minibatches"
         )
-    if isinstance(tempering, ReplicaExchange):
-        if tempering.correction is None or isinstance(tempering.correction, EstimatedCorrection):
-            raise ValueError(
-                f"correction must be a number, or adapted_correction(...), on {problem.name!r}, which draws "
-                "minibatches: half the variance of the difference of two energies leaves swaps unbiased, and only you "
-                f"can know it; got {tempering.correction}"
-            )
-        if tempering.scheme not in ("deo", "seo"):
-            raise ValueError(
-                f"scheme must be 'deo' or 'seo' on {problem.name!r}, which draws minibatches: one noisy energy must "
-                f"not serve two decisions; got {shown(tempering.scheme)}"
-            )
-
-
-def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
-    """Raise ValueError where the run is too short for what it is to adapt."""
-    tempering = sampler.tempering
-    if isinstance(tempering, Contour) and tempering.freezes and burn_in == 0:
-        raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
-    if isinstance(tempering, ReplicaExchange):
-        if isinstance(tempering.correction, AdaptedCorrection) and burn_in == 0:
-            raise ValueError("burn_in must be ≥ 1 for an adapted correction, which moves during burn-in alone; got 0")
-        if isinstance(tempering.correction, EstimatedCorrection) and tempering.correction.every >= n_steps:
-            raise ValueError(
-                f"n_steps must be > {tempering.correction.every}, at which the correction is estimated first, got "
-                f"{n_steps}"
-            )
+    sampler.tempers.check_minibatches(problem.name)
 
 
 def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: Keys) -> Floats:
@@ -466,7 +433,7 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
             "is one that the target does not fill"
         )
     coincide = (start == start[:, :1]).all(axis=(1, 2))
-    if isinstance(sampler.tempering, Stein) and shape[1] > 1 and coincide.any():
+    if sampler.tempers.comes_to_rest and shape[1] > 1 and coincide.any():
         raise ValueError(
             "init must give the particles of a chain different places, which those at one place never leave; got all "
             f"{shape[1]} of chain {int(np.argmax(coincide))} at {listed(start[int(np.argmax(coincide)), 0])}; give "
@@ -568,7 +535,7 @@ def make_job(
         check_flag("layout.fused", layout.fused, or_none=True)
     keep_replicas = check_flag("keep_replicas", options.keep_replicas)
     keep_energies = check_flag("keep_energies", options.keep_energies)
-    has_statistics = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
+    has_statistics = sampler.tempers.swaps or sampler.boundary.kind in ("reflect", "reject")
     keep_statistics = check_flag("keep_statistics", options.keep_statistics) and has_statistics
     accumulators = check_accumulators(options.accumulators)
     checkpoint_every = check_number("checkpoint_every", options.checkpoint_every, above=0.0)
@@ -582,7 +549,7 @@ def make_job(
         )
     on_divergence = default_on_divergence(sampler) if options.on_divergence is None else options.on_divergence
     check_choice("on_divergence", on_divergence, ["stop", "keep"])
-    check_learning(sampler, n_steps, burn_in)
+    sampler.tempers.check_length(n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
     is_part = keys is not None

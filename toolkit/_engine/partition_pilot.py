@@ -1,6 +1,7 @@
 """Contour's partition of the energies, found by a pilot run."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from ..maths.seeds import PILOT, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..schedules import constant
-from ..tempering.contour_tempering import Contour, Partition
+from ..tempering.contour_tempering import Partition
 from .driver import SavesNothing, execute
 from .job import PILOT_CHAINS, Job, make_job
 from .run_options import RunOptions
@@ -131,8 +132,9 @@ def with_partition(job: Job, *, warns: bool = True, n_chains: int | None = None)
     A given partition is checked where moves may be rejected and the check costs less than a tenth of the run.
     warns: whether it may warn about its bins. n_chains: of the whole run, if the job has a part.
     """
-    problem, sampler, contour = job.problem, job.sampler, job.sampler.tempering
-    if not isinstance(contour, Contour):
+    problem, sampler = job.problem, job.sampler
+    contour: Any = sampler.tempering
+    if not sampler.tempers.weighs_by_chain:
         return sampler, 0
     if contour.partition is not None:
         moves = (n_chains or job.init.shape[0]) * job.init.shape[1] * job.n_steps

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..errors import shown
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
-from ..tempering.contour_tempering import Contour, Partition, theta_of, visits_of
+from ..tempering.contour_tempering import Partition, theta_of, visits_of
 
 if TYPE_CHECKING:
     from .state import Block
@@ -255,7 +255,7 @@ class RunRecord:
     @property
     def partition(self) -> Partition | None:
         """The partition of the energies that contour used, found or given; None for the others."""
-        return self.sampler.tempering.partition if isinstance(self.sampler.tempering, Contour) else None
+        return self.sampler.tempers.energy_partition  # type: ignore[no-any-return]
 
     @property
     def theta(self) -> Floats:

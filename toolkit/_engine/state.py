@@ -14,7 +14,6 @@ from .._compiler.block_rows import (
     ENERGY,
     ENGINE_ROWS,
     LAMBDA,
-    MASSES,
     MODE,
     REPLICA,
     SEED_HIGH,
@@ -25,10 +24,10 @@ from ..maths.philox import LOW, WORD
 from ..problem.definition import Problem, Target
 from ..problem.starts import Keys
 from ..samplers.sampler import Sampler, coordinate_scales
-from ..tempering.continuous import KICKS, XI, ContinuousTempering
-from ..tempering.contour_tempering import Contour, ContourState, contour_state, forget_visited_range
-from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
-from ..tempering.stein_particles import Stein, distances_room
+from ..tempering.continuous import XI
+from ..tempering.contour_tempering import ContourState, contour_state, forget_visited_range
+from ..tempering.exchange import ExchangeState, exchange_state
+from ..tempering.stein_particles import distances_room
 from .noise_buffer import NoiseBuffer, make_noise_buffer
 
 Floats = NDArray[np.float64]
@@ -286,7 +285,7 @@ def own_scratch(state: State) -> State:
 
 def default_lanes(sampler: Sampler) -> int:
     """Lanes of a block whose layout does not say."""
-    chains = CHAINS_THAT_SWAP if isinstance(sampler.tempering, ReplicaExchange) else 1
+    chains = CHAINS_THAT_SWAP if sampler.tempers.swaps else 1
     return max(USUAL_LANES, chains * sampler.n_replicas)
 
 
@@ -297,7 +296,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     lanes = used if used == 1 or problem.target.lane_by_lane else -(-used // SIMD_LANES) * SIMD_LANES
     replica, chain = np.divmod(np.arange(lanes), n_chains)
     replica[used:], chain[used:] = 0, 0
-    tempering, dynamics = sampler.tempering, sampler.dynamics
+    tempering, dynamics = sampler.tempers, sampler.dynamics
     step_size = sampler.per_chain("step_sizes", first_chain + chain, replica)
     step_size[used:] = 0.0
     temperature = sampler.per_chain("temperatures", first_chain + chain, replica)
@@ -307,7 +306,6 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     names = (keys.chains[first_chain + chain].astype(np.uint64), (keys.first_replica + replica).astype(np.uint64))
     rows[LAMBDA] = 1.0
     memory = dynamics.memory_starts(dim)
-    exchange = tempering if isinstance(tempering, ReplicaExchange) else None
     return State(
         position=np.array(init[chain, replica].T, order="C"),
         momentum=np.zeros((dim if dynamics.has_momentum else 0, lanes)),
@@ -320,17 +318,17 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         replica=names[1],
         base_step_size=step_size,
         base_temperature=temperature,
-        exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
-        contour=contour_state(tempering if isinstance(tempering, Contour) else None, n_chains),
+        exchange=exchange_state(tempering, n_replicas, replica, sampler.energy_noise, n_chains),
+        contour=contour_state(tempering, n_chains),
         continuous=continuous_state(tempering, temperature),
         previous=np.empty((dim, lanes)),
         gradient=np.empty((dim, lanes)),
         curvature=np.empty((dim if dynamics.needs_curvature else 0, lanes)),
         noise=np.empty((dim, lanes)),
         mirror_point=np.empty((dim, lanes)),
-        distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
+        distances=np.empty(distances_room(n_replicas) if tempering.comes_to_rest else 0),
         rows=rows,
-        masses=np.empty((masses_rows(tempering), lanes)),
+        masses=np.empty((tempering.scratch_rows, lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
         noise_buffer=make_noise_buffer(dim, names[0][:used], names[1][:used], lanes - used),
         scale=coordinate_scales(sampler, dim),
@@ -354,14 +352,9 @@ def with_target(block: Block, target: Target, seed: int) -> Block:
     return block._replace(state=state._replace(scratch=scratch))
 
 
-def masses_rows(tempering: object) -> int:
-    """Rows of scratch that are float64 also in a float32 engine."""
-    return MASSES if isinstance(tempering, Contour) else KICKS if isinstance(tempering, ContinuousTempering) else 0
-
-
-def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
+def continuous_state(tempering: Any, temperature: Floats) -> ContinuousState:
     """The tempering variables before the first step: ξ = 0; the first step draws their momenta."""
-    if not isinstance(tempering, ContinuousTempering):
+    if not tempering.couples:
         return ContinuousState(*(np.zeros((0, 0)) for _ in range(3)))
     return ContinuousState(*tempering.start(temperature, np.zeros_like(temperature)))
 

@@ -30,7 +30,6 @@ from ..errors import (
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
-from ..tempering import ContinuousTempering, Contour
 from ..tempering.continuous import COUNTED
 from ..tempering.contour_groups import weights_in
 from .run import Run
@@ -136,7 +135,7 @@ class Chains:
     def theta(self) -> Floats | None:
         """A copy of contour's θ, (chain, bin); None for other samplers."""
         with self._use() as driver:
-            if not isinstance(driver.job.sampler.tempering, Contour):
+            if not driver.job.sampler.tempers.weighs_by_chain:
                 return None
             return with_theta(driver.counts, driver.blocks).theta
 
@@ -297,11 +296,12 @@ def advance_driver(driver: Driver[Run], end: int) -> Run | None:
 def weights_of(driver: Driver[Run]) -> Floats:
     """Importance weights of the present state, (chain, replica)."""
     job, n_replicas = driver.job, driver.job.sampler.n_replicas
-    tempering, blocks = job.sampler.tempering, driver.blocks
+    tempering: Any = job.sampler.tempers
+    blocks = driver.blocks
     is_alive = driver.counts.status == 0
-    if isinstance(tempering, ContinuousTempering):
+    if tempering.couples:
         found = np.concatenate([view[:, COUNTED] for view in views(blocks, "continuous.rows", n_replicas)])
-    elif isinstance(tempering, Contour):
+    elif tempering.weighs_by_chain:
         energies = present_energies(job, blocks, driver.done)
         found = np.concatenate(
             [weights_in(each, block.state.contour, tempering) for each, block in zip(energies, blocks, strict=True)]

@@ -178,6 +178,7 @@ def exchange_summary(run: Any) -> ExchangeSummary:
 def check_exchange(run: Any) -> ReplicaExchange:
     """The replica exchange of ``run``. Raises TypeError where it is no run, ValueError where it has none."""
     check_run(run)
-    if not isinstance(run.sampler.tempering, ReplicaExchange):
+    if not run.sampler.tempers.swaps:
         raise ValueError(f"run must have replica exchange, got sampler {run.sampler.name!r} without it")
-    return run.sampler.tempering
+    exchange: ReplicaExchange = run.sampler.tempering
+    return exchange

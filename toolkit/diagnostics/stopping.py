@@ -24,7 +24,6 @@ from ..accumulators.running_moments import pool
 from ..dynamics.metropolis import total_leapfrogs
 from ..errors import check_choice, check_count, check_flag, check_number, is_a, shown
 from ..problem.definition import Problem
-from ..tempering.exchange import EstimatedCorrection, ReplicaExchange
 from . import convergence
 
 if TYPE_CHECKING:
@@ -431,7 +430,7 @@ def check_fits(until: Condition, job: Job, *, keeps_draws: bool) -> None:
     """Raise ValueError or TypeError where a condition cannot be judged in a run of ``job``."""
     settings = settings_of_sampler(job.sampler, len(job.init))
     for condition in singles(until):
-        if isinstance(condition, RoundTrips) and not isinstance(job.sampler.tempering, ReplicaExchange):
+        if isinstance(condition, RoundTrips) and not job.sampler.tempers.swaps:
             raise ValueError(
                 f"until must not ask for {condition!r} of sampler {job.sampler.name!r}, which has no replica exchange"
             )
@@ -651,9 +650,7 @@ class UntilWatch:
         self._limits = [condition.n for condition in singles(until) if isinstance(condition, Gradients)]
         self.in_time = any(isinstance(condition, Seconds) for condition in singles(until))
         self._judged: tuple[int, list[Judged]] = (-1, [])
-        correction = getattr(job.sampler.tempering, "correction", None)
-        # A run must not end before its correction is estimated.
-        self._fewest = correction.every + 1 if isinstance(correction, EstimatedCorrection) else 0
+        self._fewest = job.sampler.tempers.first_estimate
 
     def next_end(self, done: int) -> int:
         """The first look after ``done`` steps: at doublings of the kept draws, at limits of gradients, at the end."""

@@ -116,9 +116,10 @@ def trace_with_coupling(run: RunRecord) -> Trace:
 def continuous_tempering_of(sampler: Sampler) -> ContinuousTempering:
     """The sampler's continuous tempering. Raises ValueError where it has another, or none."""
     check_instance("sampler", sampler, Sampler)
-    if not isinstance(sampler.tempering, ContinuousTempering):
+    if not sampler.tempers.couples:
         raise ValueError(f"sampler must have continuous tempering, got tempering={sampler.tempering}")
-    return sampler.tempering
+    tempering: Any = sampler.tempering
+    return tempering  # type: ignore[no-any-return]
 
 
 def first_value(values: Any) -> float:

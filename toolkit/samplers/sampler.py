@@ -28,7 +28,7 @@ from ..maths.philox import MAX_REPLICAS
 from ..problem.call_text import call_text, shows_call
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
-from ..tempering.interface import no_tempering
+from ..tempering.interface import UNTEMPERED, no_tempering
 
 Number = float | Sequence[float] | NDArray[np.float64]  # one value, or one for every chain
 Values = Sequence[Any] | NDArray[np.float64]
@@ -111,14 +111,19 @@ class Sampler:
         return given[0] if given else None
 
     @property
+    def tempers(self) -> Tempering:
+        """The tempering, or what stands for None."""
+        return UNTEMPERED if self.tempering is None else self.tempering
+
+    @property
     def n_target_replicas(self) -> int:
         """Replicas, from the first, whose draws are the target's: one under replica exchange, otherwise all."""
-        return 1 if isinstance(self.tempering, ReplicaExchange) else self.n_replicas
+        return 1 if self.tempers.swaps else self.n_replicas
 
     @property
     def is_weighted(self) -> bool:
         """Whether draws come with importance weights that differ."""
-        return self.tempering is not None and self.tempering.is_weighted
+        return self.tempers.is_weighted
 
     @property
     def gradients_per_step(self) -> int:
@@ -131,7 +136,7 @@ class Sampler:
     @property
     def correction(self) -> float:
         """The correction F of the swap before the first step; 0 without replica exchange."""
-        return self.tempering.start(self.energy_noise) if isinstance(self.tempering, ReplicaExchange) else 0.0
+        return self.tempers.first_correction(self.energy_noise)
 
     @cached_property
     def arrays(self) -> dict[str, NDArray[np.float64]]:
@@ -250,7 +255,7 @@ def check_replicas(sampler: Sampler) -> None:
     if not 1 <= replicas < MAX_REPLICAS:
         raise ValueError(f"temperatures must have 1 to {MAX_REPLICAS - 1} values, got {replicas}")
     increase = np.diff(temperatures, axis=-1)
-    if isinstance(sampler.tempering, ReplicaExchange):
+    if sampler.tempers.swaps:
         if replicas < 2:
             raise ValueError(
                 f"tempering by replica exchange needs at least 2 temperatures, got temperatures={sampler.temperatures}"
@@ -273,11 +278,11 @@ def check_parts(sampler: Sampler) -> None:
             f"{dynamics.memory_start}"
         )
     exact = dynamics.leapfrogs > 0
-    if sampler.energy_noise > 0 and (tempering is None or not tempering.reads_energies):
+    if sampler.energy_noise > 0 and not sampler.tempers.reads_energies:
         raise ValueError(
             f"energy_noise must be 0 without a tempering that looks at energies, got {sampler.energy_noise}"
         )
-    if isinstance(tempering, Stein) == dynamics.draws_noise:
+    if sampler.tempers.comes_to_rest == dynamics.draws_noise:
         raise ValueError(
             "tempering by stein and dynamics.descent() need each other: Stein's particles move without noise, and a "
             f"descent without their repulsion ends in a mode; got dynamics {dynamics.name!r} and tempering={tempering}"
@@ -287,11 +292,7 @@ def check_parts(sampler: Sampler) -> None:
             f"gradient_noise must be 0 for {dynamics.name!r}, whose Metropolis test is exact for exact gradients and "
             f"energies only; got {sampler.gradient_noise}"
         )
-    if exact and isinstance(tempering, Contour) and sampler.energy_noise > 0:
-        raise ValueError(
-            f"energy_noise must be 0 for {dynamics.name!r} under contour, whose Metropolis test needs the flattened "
-            f"energy itself; got {sampler.energy_noise}"
-        )
+    sampler.tempers.check_noise(dynamics.name, sampler.energy_noise, has_test=exact)
     if exact and sampler.boundary.kind == "reflect":
         raise ValueError(
             f"boundary must not be 'reflect' for {dynamics.name!r}: its test is passed before the reflection and knows "

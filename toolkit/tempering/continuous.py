@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import uint64
@@ -31,6 +31,9 @@ class ContinuousTempering(Tempering):
     kind = CONTINUOUS
     reads_energies = True
     is_weighted = True
+    couples = True
+    keeps_law = False
+    scratch_rows = KICKS
 
     top_temperature: float
     plateau: float
@@ -91,6 +94,10 @@ class ContinuousTempering(Tempering):
         plateau = self.plateau if self.growth > 0.0 else 1.0  # without tempering λ is 1 everywhere
         numbers = (plateau, self.growth, self.step_size or 0.0, self.friction, self.inertia)
         return np.array((*numbers, BIASES.index(self.bias), self.height, self.thermostat, self.resample_every))
+
+    def with_half_step(self) -> "ContinuousTempering":
+        """The same with half the step size of ξ, where it has one of its own."""
+        return self if self.step_size is None else replace(self, step_size=0.5 * self.step_size)
 
     def words(self, n_replicas: int) -> str:
         """The top temperature and the bias."""

@@ -17,6 +17,7 @@ from .._compiler.block_rows import (
     LOG_PSI,
     LOG_THETA,
     LOG_WEIGHT,
+    MASSES,
     MULTIPLIER,
     NEXT_SCALE,
     NOISY_ENERGY,
@@ -91,6 +92,10 @@ class Contour(Tempering):
     kind = CONTOUR
     reads_energies = True
     is_weighted = True
+    weighs_by_chain = True
+    keeps_law = False
+    scratch_rows = MASSES
+    raced = {"zeta": ("ζ", 1.4)}  # noqa: RUF012
     field_types = (Partition, StepDecay)
 
     zeta: float = 0.75
@@ -127,6 +132,24 @@ class Contour(Tempering):
         values[LEARN_UNTIL] = burn_in if self.freezes else np.inf
         values[COUNT_FROM] = burn_in
         return values
+
+    @property
+    def energy_partition(self) -> Partition | None:
+        """The partition."""
+        return self.partition
+
+    def check_length(self, n_steps: int, burn_in: int) -> None:
+        """Raise ValueError where θ is to be frozen before it is learnt."""
+        if self.freezes and burn_in == 0:
+            raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
+
+    def check_noise(self, moves: str, energy_noise: float, *, has_test: bool) -> None:
+        """Raise ValueError where a Metropolis test needs the flattened energy itself."""
+        if has_test and energy_noise > 0:
+            raise ValueError(
+                f"energy_noise must be 0 for {moves!r} under contour, whose Metropolis test needs the flattened energy "
+                f"itself; got {energy_noise}"
+            )
 
     def words(self, n_replicas: int) -> str:
         """ζ and the partition."""
@@ -171,13 +194,13 @@ CONTOUR_STATE = s.tuple_type(ContourState)
 UNKNOWN = -1
 
 
-def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
-    """Nothing visited, and so no θ."""
-    if contour is None or contour.partition is None:
+def contour_state(tempering: Tempering, n_chains: int) -> ContourState:
+    """Nothing visited, and so no θ; empty for other temperings."""
+    bins = tempering.energy_bins
+    if bins == 0:
         nothing, none, no_counts = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0), np.int64)
         no_marks = np.zeros(0, np.int64)
         return ContourState(nothing, none, nothing, nothing, no_counts, no_marks, no_counts, none, none)
-    bins = contour.partition.n_bins
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
         scale=np.ones(n_chains),

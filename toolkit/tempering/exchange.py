@@ -90,6 +90,7 @@ class ReplicaExchange(Tempering):
 
     kind = EXCHANGE
     reads_energies = True
+    swaps = True
     field_types = (EstimatedCorrection, AdaptedCorrection)
 
     correction: Correction = None
@@ -148,13 +149,41 @@ class ReplicaExchange(Tempering):
         correction = kinds.get(type(self.correction), "fixed")
         return f"replica exchange ({self.scheme}, swap tried every {interval}, {correction} correction)"
 
-    def start(self, energy_noise: float) -> float:
+    def first_correction(self, energy_noise: float) -> float:
         """The correction before the first step."""
         if isinstance(self.correction, EstimatedCorrection):
             return 0.0
         if isinstance(self.correction, AdaptedCorrection):
             return float(self.correction.start)
         return float(energy_noise) ** 2 if self.correction is None else float(self.correction)
+
+    @property
+    def first_estimate(self) -> int:
+        """The first step after which the correction is estimated."""
+        return self.correction.every + 1 if isinstance(self.correction, EstimatedCorrection) else 0
+
+    def check_minibatches(self, problem: str) -> None:
+        """Raise ValueError where the correction cannot be known, or one noisy energy serves two decisions."""
+        if self.correction is None or isinstance(self.correction, EstimatedCorrection):
+            raise ValueError(
+                f"correction must be a number, or adapted_correction(...), on {problem!r}, which draws minibatches: "
+                "half the variance of the difference of two energies leaves swaps unbiased, and only you can know it; "
+                f"got {self.correction}"
+            )
+        if self.scheme not in ("deo", "seo"):
+            raise ValueError(
+                f"scheme must be 'deo' or 'seo' on {problem!r}, which draws minibatches: one noisy energy must not "
+                f"serve two decisions; got {shown(self.scheme)}"
+            )
+
+    def check_length(self, n_steps: int, burn_in: int) -> None:
+        """Raise ValueError where the correction is not adapted or estimated in time."""
+        if isinstance(self.correction, AdaptedCorrection) and burn_in == 0:
+            raise ValueError("burn_in must be ≥ 1 for an adapted correction, which moves during burn-in alone; got 0")
+        if isinstance(self.correction, EstimatedCorrection) and self.correction.every >= n_steps:
+            raise ValueError(
+                f"n_steps must be > {self.correction.every}, at which the correction is estimated first, got {n_steps}"
+            )
 
 
 (
@@ -214,12 +243,11 @@ EXCHANGE_STATE = s.tuple_type(ExchangeState)
 
 
 def exchange_state(
-    exchange: ReplicaExchange | None, n_replicas: int, replica: NDArray[np.int64], energy_noise: float, n_chains: int
+    tempering: Tempering, n_replicas: int, replica: NDArray[np.int64], energy_noise: float, n_chains: int
 ) -> ExchangeState:
     """The state before the first step; ``replica`` (lane,) names the rung of every lane."""
-    pairs = len(exchange.pairs(n_replicas)) if exchange else 0
-    lanes = replica.size if exchange else 0
-    start = exchange.start(energy_noise) if exchange else 0.0
+    pairs, lanes = len(tempering.pairs(n_replicas)), replica.size if tempering.swaps else 0
+    start = tempering.first_correction(energy_noise)
     return ExchangeState(
         attempted=np.zeros((pairs, n_chains), np.int64),
         accepted=np.zeros((pairs, n_chains), np.int64),
@@ -227,7 +255,7 @@ def exchange_state(
         swapped_in_window=np.zeros((pairs, n_chains)),
         walker=replica[:lanes].astype(np.int64),
         last_end=(replica[:lanes] == 0).astype(np.int64),
-        round_trips=np.zeros(n_chains if exchange else 0, np.int64),
+        round_trips=np.zeros(n_chains if tempering.swaps else 0, np.int64),
     )
 
 

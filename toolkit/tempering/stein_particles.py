@@ -21,6 +21,8 @@ SMALLEST = 1e-300  # a bandwidth below it has no finite reciprocal to speak of
 class Stein(Tempering):
     """The bandwidth, as ``stein`` explains it."""
 
+    comes_to_rest = True
+
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from .._engine.partition_pilot import CHANGE_QUANTILE, partition_of
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from ..schedules import constant, make_again
-from ..tempering import ContinuousTempering, Contour, ReplicaExchange
+from ..tempering import ContinuousTempering
 from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import (
@@ -222,16 +222,19 @@ def variants(sampler: Sampler, is_noisy: bool) -> Iterator[tuple[str, Sampler, S
 
     Friction is none where gradients are noisy: less of it makes chains faster, and hotter, which no race sees.
     """
-    dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
+    dynamics, schedule = sampler.dynamics, sampler.schedule
+    tempering: Any = sampler.tempering
     for knob in dynamics.known.knobs:
         if not is_noisy or knob.is_for_noise:
             value = dynamics.parameters[knob.place]
             lower, upper = (float(rounded(min(given, knob.highest))) for given in (value / 3.0, value * 3.0))
             smaller, larger = (replace(sampler, dynamics=dynamics.with_knob(knob, given)) for given in (lower, upper))
             yield knob.name, smaller, larger
-    if isinstance(tempering, Contour):
-        flatter, steeper = (replace(tempering, zeta=float(rounded(tempering.zeta * f))) for f in (1.0 / 1.4, 1.4))
-        yield "zeta", replace(sampler, tempering=flatter), replace(sampler, tempering=steeper)
+    for name, (_, factor) in sampler.tempers.raced.items():
+        present: float = getattr(tempering, name)
+        less, greater = ({name: float(rounded(present * f))} for f in (1.0 / factor, factor))
+        smaller, larger = (replace(sampler, tempering=replace(tempering, **given)) for given in (less, greater))
+        yield name, smaller, larger
     if schedule.made_by is not None and schedule.made_by[0] == "cosine_cycles":
         kind, numbers = schedule.made_by
         fewer, more = (
@@ -251,7 +254,7 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
     for _ in range(HALVINGS):
         if not best.run.diverged.any():
             break
-        rung = coldest_divergence(best.run) if isinstance(sampler.tempering, ReplicaExchange) else None
+        rung = coldest_divergence(best.run) if sampler.tempers.swaps else None
         if rung is not None and not is_noisy:
             ladder = Ladder(sampler.arrays["temperatures"], sampler.arrays["step_sizes"], states, 0.0)
             ladder = below_divergence(study, ladder, best.run, rung)
@@ -263,7 +266,7 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
         best = raced(study, "as it is", sampler, states, each)
     if best.run.diverged.any():
         study.warn("Some chains diverge at the step sizes that were found, and at much smaller ones.")
-    is_continuous = isinstance(sampler.tempering, ContinuousTempering)
+    is_continuous = sampler.tempers.couples
     for name in [name for name, *_ in variants(sampler, is_noisy)]:
 
         def trial(found: Result, way: int, name: str = name) -> tuple[Sampler, Floats] | None:
@@ -402,8 +405,8 @@ def tune_biased(
             f"Step size {found.step_size:.4g}: its bias is {found.bias:.1%} ± {found.uncertainty:.1%} of a standard "
             f"deviation, from chains of {SIZES} step sizes; {BIAS:.0%} is allowed."
         )
-    tempering = sampler.tempering
-    if isinstance(tempering, ReplicaExchange):
+    tempering: Any = sampler.tempers
+    if tempering.swaps:
         if levels is None or choice is None:
             assert laws is not None
             return race_knobs(study, *noisy_exchange(study, sampler, found, laws))
@@ -411,14 +414,14 @@ def tune_biased(
     n_replicas = sampler.n_replicas
     base = rounded(found.step_size / mean_factor(sampler))
     top = max(1, choice.level) if choice is not None else 0
-    if isinstance(tempering, Contour):
+    if tempering.weighs_by_chain:
         partition = (
             noisy_partition(study, sampler, found)
             if levels is None
             else contour_partition(levels, top, study.temperature)
         )
         sampler = replace(sampler, tempering=replace(tempering, partition=partition))
-    if isinstance(tempering, ContinuousTempering) and levels is not None:
+    if tempering.couples and levels is not None:
         top_temperature = levels.temperatures[top] / study.temperature
         sampler = replace(
             sampler, tempering=with_stable_thermostat(tempering, top_temperature, base, study.temperature)
@@ -481,8 +484,7 @@ def noisy_exchange(study: Study, sampler: Sampler, found: StepSize, laws: Normal
     so that δ must be about 1/s. Where that takes more than ``MOST_NOISY_PAIRS`` the rungs stay as they are, their swaps
     practically never happen, and a warning says so.
     """
-    tempering = sampler.tempering
-    assert isinstance(tempering, ReplicaExchange)
+    tempering: Any = sampler.tempering
     temperatures = sampler.arrays["temperatures"] * (study.temperature / sampler.arrays["temperatures"][0])
     ends = temperatures[[0, -1]]
     hottest = found.step_size
@@ -576,5 +578,5 @@ def warn_of_correction(study: Study, given: AdaptedCorrection | float, temperatu
 
 def with_correction(sampler: Sampler, variances: Floats) -> Sampler:
     """``sampler`` with the mean of the two coldest rungs' ``variances`` as the correction of its swaps."""
-    assert isinstance(sampler.tempering, ReplicaExchange)
-    return replace(sampler, tempering=replace(sampler.tempering, correction=float(rounded(variances[:2].mean()))))
+    exchange: Any = sampler.tempering
+    return replace(sampler, tempering=replace(exchange, correction=float(rounded(variances[:2].mean()))))

@@ -256,7 +256,7 @@ def finished(study: Study, best: Result) -> Found:
     step_sizes, states = sampler.arrays["step_sizes"], best.states
     if mean_acceptance(run).min() < BEST[sampler.dynamics.name] - 0.1:
         step_sizes = Improvement(sampler.dynamics.name).next(step_sizes, mean_acceptance(run))
-    if isinstance(sampler.tempering, ReplicaExchange):
+    if sampler.tempers.swaps:
         ladder = Ladder(sampler.arrays["temperatures"], step_sizes, states, 0.0)
         ladder = recut(ladder, rejections(run), states, may_resize=False)
         sampler = replace(sampler, temperatures=ladder.temperatures, step_sizes=ladder.step_sizes)

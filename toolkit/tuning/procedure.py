@@ -14,8 +14,6 @@ from ..problem.definition import Problem, Spread, Target, as_problem
 from ..problem.starts import Keys, draw_starts
 from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
-from ..tempering import ContinuousTempering, Contour, ReplicaExchange
-from ..tempering.stein_particles import Stein
 from .biased_moves import contour_partition, race_knobs, tune_biased, with_stable_thermostat
 from .exact_moves import Found, Moves, fit_step_sizes, tune_exact
 from .exploration import IMPROPER, MOVES, Choice, Explored, choose_top, descended, explore
@@ -109,7 +107,7 @@ def check_tunable(sampler: Any, problem: Problem) -> None:
         raise ValueError(
             f"sampler must have one setting for all chains, got step sizes or temperatures of {sampler.n_chains} chains"
         )
-    if isinstance(sampler.tempering, Stein) and problem.domain is not None:
+    if sampler.tempers.comes_to_rest and problem.domain is not None:
         raise ValueError(
             f"sampler must not be {sampler.name!r} in the domain of {problem.name!r}: its step size is judged by the "
             "kernel Stein discrepancy, which has none in a domain; give it a step size, or tune another sampler"
@@ -148,7 +146,7 @@ def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Fou
     """All numbers of ``sampler``. chooses: replica exchange may be added to HMC."""
     if study.problem.target.stochastic:
         study.note("Gradients are of minibatches, so no Metropolis test and no exploration at exact energies.")
-        if isinstance(sampler.tempering, Stein):
+        if sampler.tempers.comes_to_rest:
             points = descended(study, starts, np.full(len(starts), -math.inf))[0]
             draws = around_minima(study, points).draws
             return tune_stein(study, sampler, starts, draws.std(axis=0))
@@ -156,11 +154,12 @@ def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Fou
     levels = explore(study, starts)
     choice = choose_top(levels, study.problem.domain is not None)
     describe(study, levels, choice)
-    tempering, exact = sampler.tempering, sampler.dynamics.leapfrogs > 0
-    if isinstance(tempering, Stein):
+    exact = sampler.dynamics.leapfrogs > 0
+    if sampler.tempers.comes_to_rest:
         return tune_stein(study, sampler, levels.positions[-1], levels.positions[0].std(axis=0))
-    if exact and (tempering is None or isinstance(tempering, ReplicaExchange)):
-        moves = Moves(sampler.dynamics, tempering if isinstance(tempering, ReplicaExchange) else None)
+    if exact and (sampler.tempering is None or sampler.tempers.swaps):
+        exchange: Any = sampler.tempering
+        moves = Moves(sampler.dynamics, exchange)
         found = tune_exact(study, levels, choice, moves, chooses)
         name = sampler.name if not chooses or found.sampler.tempering is None else "pt_hmc"
         return found._replace(
@@ -205,20 +204,21 @@ def describe(study: Study, levels: Explored, choice: Choice) -> None:
 
 def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice: Choice) -> tuple[Sampler, Floats]:
     """MALA or HMC under contour or continuous tempering: step sizes by acceptance."""
-    tempering, replicas = sampler.tempering, sampler.n_replicas
+    tempering: Any = sampler.tempers
+    replicas = sampler.n_replicas
     top = max(1, choice.level)
     top_temperature = float(levels.temperatures[top] / study.temperature)
     size = float(levels.step_sizes[0])
     size = 0.5 * size**2 if sampler.dynamics.langevin_step else size
-    if isinstance(tempering, Contour):
+    if tempering.weighs_by_chain:
         tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
-    elif isinstance(tempering, ContinuousTempering):
+    elif tempering.couples:
         tempering = with_stable_thermostat(tempering, top_temperature, size, study.temperature)
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
         sampler, states = fit_step_sizes(study, sampler, states)
-    if isinstance(tempering, ContinuousTempering):
+    if tempering.couples:
         tempering = with_stable_thermostat(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
         sampler = replace(sampler, tempering=tempering)
     return sampler, states

@@ -10,7 +10,6 @@ from .._output.run import Run
 from ..diagnostics.convergence import ess
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
-from ..tempering import Contour
 from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
@@ -169,8 +168,8 @@ def raced_numbers(sampler: Sampler) -> dict[str, str]:
         found["path length"] = f"path length {dynamics.leapfrogs} leapfrog{'s' * (dynamics.leapfrogs > 1)}"
     for knob in dynamics.known.knobs:
         found[knob.name] = f"{knob.name} {dynamics.parameters[knob.place]:.4g}"
-    if isinstance(tempering, Contour):
-        found["zeta"] = f"ζ {tempering.zeta:.4g}"
+    for name, (sign, _) in sampler.tempers.raced.items():
+        found[name] = f"{sign} {getattr(tempering, name):.4g}"
     if schedule.made_by is not None and schedule.made_by[0] == "cosine_cycles":
         found["n_cycles"] = f"{schedule.made_by[1]['n_cycles']} cycles"
     return found

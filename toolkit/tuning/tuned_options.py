@@ -11,7 +11,6 @@ from ..diagnostics.stopping import Condition
 from ..errors import check_count
 from ..problem.definition import as_problem
 from ..samplers.sampler import Sampler
-from ..tempering import ReplicaExchange
 from .result import Tuned
 
 ESS, R_HAT, ROUND_TRIPS = 1_000, 1.01, 100  # what a run ends at, unless told
@@ -62,6 +61,6 @@ def ends_at(condition: Condition) -> list[float]:
 def default_condition(sampler: Sampler, most: int) -> Condition:
     """ESS and R-hat of every coordinate, round trips under replica exchange; at most so many gradients."""
     wanted = stopping.ess(ESS) & stopping.r_hat(R_HAT)
-    if isinstance(sampler.tempering, ReplicaExchange):
+    if sampler.tempers.swaps:
         wanted = wanted & stopping.round_trips(ROUND_TRIPS)
     return wanted | stopping.gradients(most)

@@ -16,7 +16,6 @@ from ..maths.seeds import HALF_STEP, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..schedules import Factors, Schedule, evaluate
-from ..tempering import ContinuousTempering, Contour
 from .law_statistics import Group
 
 Floats = NDArray[np.float64]
@@ -64,9 +63,7 @@ class Setting(NamedTuple):
 def halved(sampler: Sampler) -> Sampler:
     """``sampler`` with half its step sizes, and its schedule stretched to twice the steps."""
     steps = (0.5 * sampler.arrays["step_sizes"]).tolist()
-    tempering = sampler.tempering
-    if isinstance(tempering, ContinuousTempering) and tempering.step_size is not None:
-        tempering = replace(tempering, step_size=0.5 * tempering.step_size)
+    tempering = None if sampler.tempering is None else sampler.tempering.with_half_step()
     return replace(sampler, step_sizes=steps, schedule=stretched(sampler.schedule), tempering=tempering)
 
 
@@ -114,7 +111,7 @@ def measure(
         outside += int((~given.contains(draws.reshape(-1, draws.shape[2]))).sum())
         fallbacks += int(run.reflection_fallbacks.sum())
     numerators, denominators = (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
-    reduce = by_chain if isinstance(sampler.tempering, Contour) else pooled
+    reduce = by_chain if sampler.tempers.weighs_by_chain else pooled
     values, drifts = reduce(numerators, denominators)
     cuts = np.cumsum([len(group.labels) for group in groups])[:-1]
     return Measured(

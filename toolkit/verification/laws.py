@@ -18,7 +18,6 @@ from ..errors import DivergenceError
 from ..problem.definition import Truth
 from ..samplers.sampler import Sampler
 from ..schedules import evaluate
-from ..tempering import ContinuousTempering, Contour, Stein
 from .bits import Verdict
 from .law_runs import Measured, Plan, Setting, at_half_pace, halved, measure
 from .law_statistics import Group, Unknown, stein_group, truth_groups
@@ -179,7 +178,7 @@ LIKELY = 10.0  # expected chains that must start in a mode for its weight to be 
 def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
     """Name and verdict of every law, and of the domain's edge."""
     problem, sampler = setting.problem, setting.sampler
-    if isinstance(sampler.tempering, Stein):
+    if sampler.tempers.comes_to_rest:
         yield (
             "laws",
             Verdict(
@@ -270,7 +269,7 @@ def stein_of(setting: Setting) -> Group | Unknown:
 
 def is_exact(sampler: Sampler) -> bool:
     """Whether the sampler's law is that of the target at any step size."""
-    return sampler.dynamics.leapfrogs > 0 and not isinstance(sampler.tempering, Contour | ContinuousTempering)
+    return sampler.dynamics.leapfrogs > 0 and sampler.tempers.keeps_law
 
 
 def without_rare_modes(group: Group, n_chains: int) -> Group | Unknown:

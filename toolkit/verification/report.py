@@ -15,7 +15,6 @@ from ..maths.seeds import ROUND, derived_seed
 from ..problem.definition import Problem, Target, as_problem
 from ..problem.gradient_check import GradientError, check_gradient
 from ..samplers.sampler import Sampler
-from ..tempering import Contour
 from .bits import Case, Verdict, check_bits, likely_cause
 from .law_runs import Plan, Setting
 from .laws import check_laws
@@ -134,7 +133,7 @@ def verify(
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
         raise TypeError(f"sampler must be a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
-    fewer = FEWER if isinstance(sampler.tempering, Contour) else 1
+    fewer = FEWER if sampler.tempers.weighs_by_chain else 1
     seed = check_count("seed", seed, at_least=0, below=2**64)
     n_steps = check_count("n_steps", STEPS * fewer if n_steps is None else n_steps, at_least=4, below=MOST_STEPS)
     burn_in = check_count("burn_in", n_steps // 4 if burn_in is None else burn_in, at_least=0, below=n_steps)

@@ -16,7 +16,6 @@ from ..accumulators.running_moments import MomentsSoFar
 from ..errors import check_count, check_instance
 from ..maths.seeds import HALF_STEP, STEP_SIZE, derived_seed
 from ..samplers.sampler import Sampler
-from ..tempering import Stein
 from .law_runs import halved
 
 Floats = NDArray[np.float64]
@@ -189,7 +188,7 @@ def check_step_size(
 
 def check_setting(sampler: Sampler) -> None:
     """Raise ValueError where halving the step size of all chains is meaningless."""
-    if isinstance(sampler.tempering, Stein):
+    if sampler.tempers.comes_to_rest:
         raise ValueError(
             f"run must be one of random draws, and Stein's particles are none, got one of {sampler.name!r}"
         )

@@ -56,6 +56,7 @@ def check_gradient(energy, theta, share=1e-2):
     np.testing.assert_allclose(slope[0], differences, rtol=1e-6, atol=1e-7 * np.abs(slope).max())
 
 
+@pytest.mark.slow_cases("table")
 @pytest.mark.parametrize("name", ["doses", "held", "table"])
 def test_grids_of_unequal_steps_follow_inputs_and_doses(name):
     """Steps are short after each jump, whose time is known; the energy is Radau's, and rates are found."""

@@ -85,6 +85,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_cases("stiff")  # the same sums, of a kernel that takes ten seconds to compile
 @pytest.mark.parametrize("case", CASES)
 def test_the_energy_is_that_of_all_values_and_the_prior(case):
     """In scaled positions, at draws about the mode: all constants but the prior's own, and Jacobians of logarithms."""

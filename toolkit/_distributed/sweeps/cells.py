@@ -18,7 +18,6 @@ from ...errors import DivergenceError, is_a, shown
 from ...problem.definition import Problem, Spread
 from ...problem.starts import Keys
 from ...samplers.sampler import Sampler
-from ...tempering import Contour, ReplicaExchange
 from ..part import BY_CHAIN, run_chains
 from ..tasks import Payload, opened
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, Grid, parts_key, reserved_names
@@ -129,8 +128,8 @@ def can_share(problem: Problem, sampler: Sampler) -> bool:
     A contour's partition is found, and with a Metropolis test checked, by a pilot with the setting's own step size.
     A Python function would be called at other numbers of points.
     """
-    tempering = sampler.tempering
-    needs_pilot = isinstance(tempering, Contour) and (tempering.partition is None or sampler.dynamics.leapfrogs > 0)
+    has_partition = sampler.tempers.energy_partition is not None
+    needs_pilot = sampler.tempers.weighs_by_chain and (not has_partition or sampler.dynamics.leapfrogs > 0)
     return problem.target.callback is None and not needs_pilot
 
 
@@ -147,7 +146,7 @@ def runs_of(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> 
     """The run of each cell, all of one problem and seed; samplers of several differ in step sizes and temperatures."""
     samplers = [request.grid.sampler(cell.setting) for cell in cells]
     job = job_of(request, cells[0], samplers)
-    if isinstance(job.sampler.tempering, Contour):
+    if job.sampler.tempers.weighs_by_chain:
         completed, gradients = with_partition(job, warns=False)
         job = dataclasses.replace(job, sampler=completed, pilot_gradients=gradients)
         samplers = [job.sampler] if len(samplers) == 1 else samplers
@@ -233,7 +232,7 @@ def counts_of(run: RunRecord) -> Array:
     targets, counts = run.sampler.n_target_replicas, run.counts
     acceptance = run.acceptance[:, :targets].mean() if run.sampler.dynamics.leapfrogs else np.nan
     attempted, swap_rate = int(counts.attempted.sum()), np.nan
-    if isinstance(run.sampler.tempering, ReplicaExchange) and attempted:
+    if run.sampler.tempers.swaps and attempted:
         swap_rate = int(counts.accepted.sum()) / attempted
     return np.array([acceptance, swap_rate, run.diverged.mean(), run.gradient_evaluations])
 

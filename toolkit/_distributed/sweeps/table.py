@@ -10,7 +10,6 @@ from ..._compiler.disk_cache import environment
 from ...errors import optional
 from ...problem.definition import Problem
 from ...samplers.sampler import Sampler
-from ...tempering import ReplicaExchange
 from .cells import Cell, CellResult, Shapes, SweepRequest, width_of
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, label_of, name_of
 
@@ -62,7 +61,7 @@ class Variables:
         found = dict(self.arrays)
         if not any(sampler.dynamics.leapfrogs for sampler in samplers):
             del found["acceptance"]
-        if not any(isinstance(sampler.tempering, ReplicaExchange) for sampler in samplers):
+        if not any(sampler.tempers.swaps for sampler in samplers):
             del found["swap_rate"]
         errors, is_known = np.full(found["mean"].shape, np.nan), False
         for p, problem in enumerate(self._request.problems):

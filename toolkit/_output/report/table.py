@@ -10,7 +10,6 @@ from ..._engine.run_record import RunRecord, fold, settings_of, values_in_words
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, PooledMoments, pool
 from ...diagnostics.convergence import ess, r_hat
 from ...problem.definition import Problem
-from ...tempering.exchange import ReplicaExchange
 from ...weighting import weighted_ess
 
 Floats = NDArray[np.float64]
@@ -302,8 +301,8 @@ def boundary_words(run: RunRecord) -> str:
 def count_lines(run: RunRecord) -> list[tuple[str, str]]:
     """Lines on what the sampler's parts counted."""
     lines, sampler, counts = [], run.sampler, run.counts
-    if isinstance(sampler.tempering, ReplicaExchange):
-        pairs, rates = sampler.tempering.pairs(sampler.n_replicas), run.swap_rates
+    if sampler.tempers.swaps:
+        pairs, rates = sampler.tempers.pairs(sampler.n_replicas), run.swap_rates
         rates_shown = [f"{a}–{b}: {spread(rates[:, i], '.3f')}" for i, (a, b) in enumerate(pairs[:MOST_PAIRS])]
         rest = f" and {len(pairs) - MOST_PAIRS} more" if len(pairs) > MOST_PAIRS else ""
         lines.append(("swap rates", "; ".join(rates_shown) + rest))

@@ -1,7 +1,7 @@
 """Warnings about a run: sentences that say what is wrong and what to do."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,7 @@ from ..._engine.run_record import Judged, RunRecord, Setting, settings_of
 from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning, warn_user
 from ...problem.starts import all_start_alike
-from ...tempering.contour_tempering import Contour, Partition
-from ...tempering.exchange import ReplicaExchange
+from ...tempering.contour_tempering import Partition
 from .curved_walls import curved_wall_warnings
 from .energy_warnings import energy_warnings
 from .short_chains import nested_warning
@@ -36,8 +35,8 @@ def doubts(run: RunRecord) -> list[str]:
     Thresholds are from runs with known truth: in correct runs, θ at a quarter to half of the run differs by 0.01 to 0.2
     in L1 from the final one, and the largest multiplier was 5; in wrong runs it was 36 to 660.
     """
-    contour = run.sampler.tempering
-    if not isinstance(contour, Contour) or contour.partition is None or run.sampling_steps == 0:
+    contour: Any = run.sampler.tempering
+    if run.partition is None or run.sampling_steps == 0:
         return []
     sentences = []
     change = float(np.abs(run.counts.theta - run.counts.earlier_theta).sum(axis=1).mean())
@@ -357,8 +356,8 @@ def mode_warnings(run: RunRecord, comparison: Comparison | None) -> Iterator[str
 
 def exchange_warnings(run: RunRecord) -> Iterator[str]:
     """Swaps and round trips."""
-    exchange = run.sampler.tempering
-    if not isinstance(exchange, ReplicaExchange) or run.sampling_steps == 0:
+    exchange = run.sampler.tempers
+    if not exchange.swaps or run.sampling_steps == 0:
         return
     pairs, settings = exchange.pairs(run.sampler.n_replicas), settings_of(run)
     attempted, swapped = (

@@ -17,8 +17,6 @@ from ...accumulators.grid_kl import KlSoFar
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar
 from ...errors import LoadError, Unavailable, shown
 from ...problem.definition import Domain, Problem, Target
-from ...tempering.contour_tempering import Contour
-from ...tempering.exchange import ReplicaExchange
 from .description import describe, from_json, rebuild_sampler, text, to_json
 
 FORMAT = 1
@@ -285,10 +283,10 @@ def check_consistent(run: RunRecord) -> None:
     if run.sampler.n_chains not in (None, chains):
         raise ValueError(f"draws of shape {shape} are not those of {run.sampler.n_chains} chains")
     draw = (chains, kept, shape[2])
-    pairs = (chains, replicas - 1) if isinstance(run.sampler.tempering, ReplicaExchange) else (chains, 0)
-    contour = run.sampler.tempering if isinstance(run.sampler.tempering, Contour) else None
-    bins = contour and contour.partition and contour.partition.n_bins
-    tables = ((chains, bins or counts.theta.shape[-1]) if contour else (0, 0), (0, 0))  # empty in a chunk of a stream
+    pairs = (chains, replicas - 1) if run.sampler.tempers.swaps else (chains, 0)
+    has_tables, bins = run.sampler.tempers.weighs_by_chain, run.sampler.tempers.energy_bins
+    shape_of_table = (chains, bins or counts.theta.shape[-1]) if has_tables else (0, 0)
+    tables = (shape_of_table, (0, 0))  # empty in a chunk of a stream
     expected: list[tuple[str, Any, str, tuple[tuple[int, ...], ...]]] = [
         ("replica_draws", run.replica_draws, "f", (shape,)),
         ("init", run.init, "f", ((chains, replicas, dim),)),
@@ -302,7 +300,7 @@ def check_consistent(run: RunRecord) -> None:
     for name, kinds in (("attempted", "iu"), ("accepted", "iu"), ("correction", "f")):
         expected.append((f"counts.{name}", getattr(counts, name), kinds, (pairs,)))
     expected.append(("counts.round_trips", counts.round_trips, "iu", ((chains,) if pairs[1] else (0,), (chains,))))
-    expected.append(("counts.outside", counts.outside, "iu", ((chains, 3) if contour else (0, 0),)))
+    expected.append(("counts.outside", counts.outside, "iu", ((chains, 3) if has_tables else (0, 0),)))
     for name, kinds in (("theta", "f"), ("earlier_theta", "f"), ("visits", "iu")):
         expected.append((f"counts.{name}", getattr(counts, name), kinds, tables))
     if run.trace is not None:
