@@ -92,6 +92,8 @@ class Weak:
 
         progress: shows the search, and raises TimeoutError after its limit; None: it is not shown, and has no limit.
         """
+        if progress is not None:
+            check_instance("progress", progress, SearchProgress)
         given = check_data(data, as_model(model), model)
         model = as_model(model)
         parts = [parts_of(series) for series in given]

@@ -42,7 +42,8 @@ def clipped_outline(region: Convex, lower: Array, upper: Array) -> Array:
             offsets = np.append(offsets, between @ centre + radius * np.cos(np.pi / CIRCLE_VERTICES))
     for normal, offset in zip(normals, offsets, strict=True):
         ring = clip_half_plane(ring, normal, offset)
-    return ring
+    repeats = (ring == np.roll(ring, 1, axis=0)).all(axis=1)  # where a wall goes through a vertex
+    return np.asarray(ring[~repeats])
 
 
 def clip_half_plane(ring: Array, normal: Array, offset: float) -> Array:

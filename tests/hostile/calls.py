@@ -172,14 +172,19 @@ NOT_CALLED = {
     ),
     "numbers as the engine takes them": (
         "Sampler.per_chain", "Spread.ends", "Spread.box_of", "Target.compiled", "Dynamics.compiled",
-        "Dynamics.memory_names",
-        "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
+        "Dynamics.memory_names", "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
         "Dynamics.n_friction_rows", "Dynamics.friction",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
-        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
-        "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
+        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
     ),
     "the base of temperings": ("Tempering", "Tempering.parameters", "Tempering.words"),
+    "what rooms above ask of parts, with arguments that they have checked": (
+        "Dynamics.in_words", "Dynamics.with_knob", "Dynamics.with_leapfrogs", "Tempering.pairs",
+        "Tempering.first_correction", "Tempering.with_half_step", "Tempering.check_minibatches",
+        "Tempering.check_length", "Tempering.check_noise", "Contour.check_length", "Contour.check_noise",
+        "ContinuousTempering.with_half_step", "ReplicaExchange.check_length", "ReplicaExchange.check_minibatches",
+        "ReplicaExchange.first_correction",
+    ),
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),

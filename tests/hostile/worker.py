@@ -55,7 +55,7 @@ def said_by_us(error: BaseException) -> bool:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
     if code.co_filename == __file__ or code.co_filename.endswith(HAND_ON):
-        return bool(re.search(r"argument|signature", str(error)))
+        return bool(re.search(r"argument|signature|keywords must be strings", str(error)))
     raised = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"  # the source may be edited meanwhile
     return raised and code.co_filename.startswith(str(ROOT))
 

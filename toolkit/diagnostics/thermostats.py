@@ -44,8 +44,8 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
         raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
     shared = dim if "thermostat" in sampler.dynamics.memory else 1
     h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
-    scale = coordinate_scales(sampler, dim)
-    if len(scale) != dim:
+    scale = coordinate_scales(sampler, 1)
+    if sampler.scale is not None and len(scale) != dim:
         raise ValueError(f"dim must be {len(scale)}, the size of the sampler's scale, got {dim}")
     if shared == 1 and sampler.gradient_noise > 0.0 and (scale != scale[0]).any():
         raise ValueError(

@@ -32,7 +32,6 @@ ALLOWED = {
     ("toolkit/verification/subprocess_run.py", "loads"): "what the parent process pickled",
     ("toolkit/_compiler/lowering.py", "import_module"): "the module of a function that the user's own process pickled",
     ("toolkit/errors.py", "import_module"): "names of packages that callers write as constants",
-    ("toolkit/_output/run.py", "import_module"): "the package figures, which stands above this one",
     ("figures/scripts/runner.py", "import_module"): "names of the files of this package",
     ("toolkit/__main__.py", "exec_module"): "the script that the user wants to be run",
 }

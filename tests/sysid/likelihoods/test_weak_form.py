@@ -320,3 +320,10 @@ def test_states_of_a_path_hold_the_truth():
             apart = CLEAN[sample] - state.state
             squares.append(apart @ np.linalg.solve(covariance, apart))
     assert abs(np.mean(squares) - 2.0) < 4.0 * 2.0 / np.sqrt(len(squares))
+
+
+@pytest.mark.parametrize("progress", [0, True, object()])
+def test_progress_that_is_none_is_refused(progress):
+    data = Series(np.arange(5.0), np.zeros((5, 1)), ("x",))
+    with pytest.raises(TypeError, match="progress must be"):
+        weak().prepare(data, polynomial(("x",), 1), progress)

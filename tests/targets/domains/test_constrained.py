@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
 from targets import classics, constrained, domains, mixtures, shapes, with_truth
+from targets.domains.constrained import clipped_outline
 from toolkit import UnavailableError, target
 
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
@@ -35,6 +36,16 @@ def polar_integral(target):
 def test_normaliser_of_the_flower():
     problem = inside("flower")
     assert np.exp(problem.truth.log_normaliser) == pytest.approx(polar_integral(problem.target), rel=1e-6)
+
+
+@pytest.mark.parametrize("low", [-0.5, 0.0, 0.25])
+@pytest.mark.parametrize("high", [0.5, 1.0, 2.0])
+def test_an_outline_has_no_vertex_twice(low, high):
+    """Where a wall goes through a vertex, its neighbours have no direction between them."""
+    ring = clipped_outline(domains.simplex(2), np.full(2, low), np.full(2, high))
+    assert len(np.unique(ring, axis=0)) == len(ring) >= 3
+    region = shapely.Polygon([(0, 0), (1, 0), (0, 1)]).intersection(shapely.box(low, low, high, high))
+    assert shapely.Polygon(ring).symmetric_difference(region).area < 1e-15
 
 
 @pytest.mark.cases(2)

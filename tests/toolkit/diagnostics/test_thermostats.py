@@ -81,3 +81,10 @@ BARE = samplers.sgld(0.1)
 def test_bad_arguments_are_refused(run, call, message):
     with pytest.raises(ValueError, match=message):
         call(run)
+
+
+def test_a_law_in_any_dimension_takes_no_memory():
+    sampler = samplers.sgnht(0.01, gradient_noise=2.0)
+    many, few = t.thermostat_law(sampler, 10**15), t.thermostat_law(sampler, 10)
+    assert many.mean == few.mean
+    assert many.deviation == pytest.approx(1e-7 * few.deviation)
