@@ -92,8 +92,7 @@ class Weak:
 
         progress: shows the search, and raises TimeoutError after its limit; None: it is not shown, and has no limit.
         """
-        if progress is not None:
-            check_instance("progress", progress, SearchProgress)
+        check_progress_of_search(progress)
         given = check_data(data, as_model(model), model)
         model = as_model(model)
         parts = [parts_of(series) for series in given]
@@ -112,6 +111,7 @@ class Weak:
         Series are cut at their gaps.
         """
         check_instance("model", model, Model)
+        check_progress_of_search(progress)
         parts = [part for series in check_data(data, model) for part in parts_of(series)]
         return self._fit(parts, model, progress)
 
@@ -122,6 +122,12 @@ class Weak:
             fit, is_quadratic = attempt(self, data, problem)
         warn_of_fit(fit, data, problem, is_quadratic)
         return fit
+
+
+def check_progress_of_search(progress: Any) -> None:
+    """Raise TypeError where ``progress`` is neither None nor shows a search."""
+    if progress is not None:
+        check_instance("progress", progress, SearchProgress)
 
 
 def first_paths(fit: WeakFit, data: list[list[Series]]) -> Iterator[int]:

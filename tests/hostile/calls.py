@@ -175,7 +175,8 @@ NOT_CALLED = {
         "Dynamics.memory_names", "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
         "Dynamics.n_friction_rows", "Dynamics.friction",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
-        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
+        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters",
+        "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
     ),
     "the base of temperings": ("Tempering", "Tempering.parameters", "Tempering.words"),
     "what rooms above ask of parts, with arguments that they have checked": (

@@ -1198,7 +1198,7 @@ CALLS = [
     Call(
         "sysid.discovery.sparse_equations.discover",
         sysid.discover,
-        {"series": DATA, "degree": 1, "sweeps": 10},
+        {"series": DATA, "degree": 2, "sweeps": 10},
         {
             "series": SERIES,
             "library": kind(lambda v: v is None or isinstance(v, Library), st.sampled_from([MODEL, LORENZ, "xyz", 3])),
