@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
 from toolkit.errors import shown
 
@@ -41,7 +41,7 @@ def complex_values(term: Term, columns: tuple[Any, ...]) -> Any:
     """A term that is no monomial (nodes,) at complex states, from their columns."""
     if term.own is None:
         return values_of(term, columns)
-    own = cached_analytic(term.own) if isinstance(term.own, Dispatcher) else term.own
+    own = cached_analytic(term.own) if is_jitted(term.own) else term.own
     return np.array([complex(own(point)) for point in zip(*columns, strict=True)])
 
 

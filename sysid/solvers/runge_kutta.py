@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
-from numba.extending import overload
+from numba.extending import is_jitted, overload
 
 from toolkit._compiler import INLINE, bound, inlined, own_flags
 from toolkit.maths.elementary import fma
@@ -64,7 +63,7 @@ def weighted_compiled(x, weights, slopes):
 @functools.cache
 def slope_of(rhs: Callable[..., Any]) -> Any:
     """The right-hand side compiled to be inlined: with the toolkit's functions on floats, so that loops vectorise."""
-    plain = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+    plain = rhs if is_jitted(rhs) else inlined(rhs)
     ours, of_complex = rebind(rhs, allocates=False, ours=True), analytic(rhs)
 
     def slope(t, x, p):

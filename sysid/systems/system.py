@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
 from toolkit._compiler import HoldsFunctions, bound, inlined, kept
 from toolkit.errors import check_number, check_row, check_text, entries, is_a, is_sequence, shown
@@ -209,7 +209,7 @@ def name_of_function(function: Any, otherwise: str) -> str:
 
 def compiled_function(function: Any) -> Any:
     """A user's function as other compiled functions call it."""
-    return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
+    return function if is_jitted(function) else njit(error_model="numpy")(function)
 
 
 def analytic(function: Callable[..., Any]) -> Any:
@@ -223,7 +223,7 @@ def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: An
     kind = "complex numbers, by which derivatives are taken," if number is types.complex128 else "floats"
     given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
     try:
-        compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+        compiled = rhs if is_jitted(rhs) else inlined(rhs)
         compiled = kept(analytic(rhs) if number is types.complex128 else compiled)
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
+from numba.extending import is_jitted
 
 from toolkit._compiler import WideCompiler, bound, cached_per_function, inlined, njit_unwrapped, set_recipe
 from toolkit.errors import check_array, check_count, check_scale, check_text, shown
@@ -76,7 +76,7 @@ def posterior(
 def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tuple[Any, ...]) -> bool:
     """As ``makes_arrays``; raises TypeError also where ``function`` is none."""
     wanted = f"{name} must be a function {arguments} → (energy, gradient) that Numba can compile"
-    if not isinstance(function, FunctionType | Dispatcher):
+    if not (isinstance(function, FunctionType) or is_jitted(function)):
         raise TypeError(f"{wanted}, got {shown(function)}")
     return bool(makes_arrays(function, name, wanted, dim, kinds))
 

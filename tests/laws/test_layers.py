@@ -279,6 +279,34 @@ def test_kernels_use_our_maths_and_nothing_cuda_lacks(module):
                 )
 
 
+PUBLIC = re.compile(r"numba(\.(types|extending|cuda)|\.core(\.(cgutils|errors))?)?$|llvmlite(\.ir)?$")
+PRIVATE = "toolkit/_compiler/numba_private.py"
+
+
+def names_of_numba(tree):
+    """Modules of Numba and llvmlite that are imported, with the member where it may be a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in ("numba", "llvmlite"))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("numba", "llvmlite"):
+            at_root = node.module in ("numba.core", "llvmlite")
+            yield from (f"{node.module}.{alias.name}" if at_root else node.module for alias in node.names)
+
+
+def test_private_names_of_numba_come_from_one_file(module):
+    if str(module.path.relative_to(ROOT)) != PRIVATE and "cuda" not in module.path.parts:
+        assert [name for name in names_of_numba(module.tree) if not PUBLIC.match(name)] == []
+
+
+def test_a_private_name_is_seen():
+    tree = ast.parse(
+        "from numba.core import cgutils, ir\nfrom numba.core.caching import X\nimport llvmlite.binding\n"
+        "from numba import njit, types\nfrom llvmlite import ir\nfrom numba.core.errors import E"
+    )
+    found = [name for name in names_of_numba(tree) if not PUBLIC.match(name)]
+    assert found == ["numba.core.ir", "numba.core.caching", "llvmlite.binding"]
+
+
 def test_some_kernels_were_looked_at():
     found = {node.name for path in MODULES for node in kernels(ast.parse(path.read_text(encoding="utf-8")))}
     some = {"exp", "philox4x32", "fill_normals", "move_langevin", "cosine25_block", "locate_polygon", "swap_replicas"}

@@ -159,3 +159,15 @@ def test_a_file_of_the_users_that_hides_a_package_is_named(needed, command, kind
     """Its folder comes first, as a script's own does."""
     hiding, error = said[needed, command, kind]
     assert f"needs the package {needed} of manymodes, but Python finds another one first, {hiding}" in error
+
+
+HIDE = "import numba.core.caching as caching; del caching.NullCache; import toolkit"
+
+
+def test_a_numba_without_a_name_that_we_need_is_said_with_the_versions_that_were_tried():
+    done = subprocess.run([sys.executable, "-c", HIDE], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "ImportError: manymodes compiles with a name that Numba" in last
+    assert "NullCache" in last
+    assert "have been tried: pip install 'numba>=0.61,<=" in last

@@ -11,11 +11,11 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 from ..errors import shown
 from .lowering import WIDTH, WideLower, compiler_with
+from .numba_private import impl_ret_borrowed
 
 POINTER = ir.IntType(8).as_pointer()
 

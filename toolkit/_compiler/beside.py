@@ -7,11 +7,9 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
-from numba.core.serialize import dumps
-from numba.core.typing.templates import Signature
-
 from .decorators import compile_part, is_compiled, is_kept
 from .lowering import import_by_name, is_found_by_name
+from .numba_private import Signature, dumps
 from .other_process import OtherProcess, answering, has_idle_core, may_start_processes, program
 
 LEAST = 3  # parts to compile, from which on another process is worth its start, a second of a core

@@ -12,13 +12,11 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUDispatcher
-from numba.core.typeconv import Conversion
 
 from .code_walk import is_filled, names_in
 from .disk_cache import Reads, is_overloaded, is_users, module_of
 from .lowering import UNWRAPPED, UnwrappedDispatcher
+from .numba_private import Conversion, CPUDispatcher, Dispatcher
 from .per_function import results_of
 
 BOUND: "weakref.WeakValueDictionary[str, Any]" = weakref.WeakValueDictionary()  # by a hash of all that is read

@@ -13,11 +13,6 @@ from types import FunctionType
 from typing import Any
 
 from numba import config, njit, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import Signature
-from numba.experimental import function_type  # noqa: F401  # registers types, see ``type_of_pointer``
 from numba.extending import typeof_impl
 
 from ..errors import Unavailable, names_removed_folder
@@ -36,6 +31,14 @@ from .lowering import (
     njit_unwrapped,
     reduce_compiled,
     without_collections,
+)
+from .numba_private import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    NullCache,
+    Signature,
+    cpu_target,
+    global_compiler_lock,
 )
 from .per_function import cached_per_function, is_made, results_of
 from .pickling import set_recipe

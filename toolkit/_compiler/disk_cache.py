@@ -27,11 +27,6 @@ import llvmlite
 import numba
 import numpy as np
 from numba import config, types
-from numba.core import imputils
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
-from numba.core.typing import templates
-from numba.np.ufunc.dufunc import DUFunc
 
 from ..errors import package_root, warn_user
 from .code_walk import (
@@ -48,6 +43,7 @@ from .code_walk import (
     with_members,
 )
 from .function_digest import SCALARS, Walk, combined, qualified_name
+from .numba_private import Dispatcher, DUFunc, _Intrinsic, imputils, templates
 
 # Files. Each compiled function has a file of its own, which holds its key and a hash of all its bytes.
 #

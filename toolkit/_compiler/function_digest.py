@@ -14,7 +14,6 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from ..errors import Unavailable
 from .code_walk import (
@@ -28,6 +27,7 @@ from .code_walk import (
     public_name,
     with_members,
 )
+from .numba_private import Dispatcher
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 MOST_VALUES = 10_000

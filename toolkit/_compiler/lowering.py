@@ -15,32 +15,40 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from llvmlite.binding import Linkage, address_of_symbol, parse_bitcode
-from llvmlite.binding.ffi import ObjectRef
 from numba import types
-from numba.core import ir
-from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import NullCache
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import register_pass
-from numba.core.cpu import CPUContext
-from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import UnsupportedError
-from numba.core.lowering import Lower
-from numba.core.registry import CPUDispatcher
-from numba.core.runtime import rtsys
-from numba.core.sigutils import normalize_signature
-from numba.core.target_extension import target_override
-from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NativeLowering
-from numba.core.utils import _dynamic_modname, _dynamic_module
 
-try:
-    from llvmlite.binding import newpassmanagers
-except ImportError:  # before 0.44
-    newpassmanagers = None
+from .numba_private import (
+    CompilerBase,
+    CompileResult,
+    ConfigStack,
+    CPUContext,
+    CPUDispatcher,
+    DefaultPassBuilder,
+    Environment,
+    Flags,
+    FunctionIdentity,
+    JITCodeLibrary,
+    JITCPUCodegen,
+    Linkage,
+    Lower,
+    NativeLowering,
+    NullCache,
+    ObjectRef,
+    RuntimeLinker,
+    _dynamic_modname,
+    _dynamic_module,
+    address_of_symbol,
+    global_compiler_lock,
+    lookup_environment,
+    newpassmanagers,
+    normalize_signature,
+    parse_bitcode,
+    register_pass,
+    rtsys,
+    target_override,
+)
+from .numba_private import numba_ir as ir
 
 
 def is_found_by_name(value: Any) -> bool:

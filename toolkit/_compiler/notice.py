@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from numba.core import event
+from .numba_private import event
 
 AFTER = 2.0  # seconds of compiling in this process, then it is said, once
 WORDS = "compiling: what has not run here before takes some seconds, at most a minute; it is kept on disk for next time"

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from numba.core.typing import Signature
+from .numba_private import Signature
 
 ATTRIBUTE = "__made_of_it__"
 

@@ -9,10 +9,10 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from numba import cloudpickle
-from numba.core.dispatcher import Dispatcher
 
 from .binding import bound, is_copy
 from .lowering import is_found_by_name
+from .numba_private import Dispatcher
 from .per_function import results_of
 
 

@@ -6,16 +6,15 @@ kernels of its own. Where all calls are inlined, in fused engines and on a devic
 
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from .argument_pack import POINTER, define_packed, packed_address, packed_name, with_address
 from .decorators import compile_part, kernel, linked_form, stamp_of
+from .numba_private import Signature, global_compiler_lock
+from .numba_private import llvm_binding as llvm
 
 
 class SharedCode:

@@ -12,13 +12,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
 from .._compiler.argument_pack import call_reporting
 from .._compiler.decorators import OwnCache, kernel
@@ -31,6 +29,8 @@ from .._compiler.lowering import (
     with_own_engine,
     without_collections,
 )
+from .._compiler.numba_private import llvm_binding as llvm
+from .._compiler.numba_private import make_array, populate_array
 from .._compiler.per_function import cached_per_function
 from .loop import advance
 from .settings import compile_time_constants, parts_of

@@ -13,11 +13,10 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from numba.core.serialize import dumps
-
 from .._compiler.binding import bound
 from .._compiler.disk_cache import MADE_BY, content_stamp
 from .._compiler.lowering import holds_addresses, load_compiled, reduce_compiled
+from .._compiler.numba_private import dumps
 from .._compiler.other_process import OtherProcess, answering, has_idle_core, may_start_processes, program
 from .._compiler.pickling import portable
 from .fused import (

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba.core.typing.templates import Signature
 from numpy.typing import NDArray
 
 from .._compiler.binding import bound
 from .._compiler.decorators import compile_part
+from .._compiler.numba_private import Signature
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -42,7 +42,7 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     law = sampler.dynamics.known.thermostat_law
     if law is None:
         raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
-    shared = dim if "thermostat" in sampler.dynamics.memory else 1
+    shared = 1 if sampler.dynamics.memory[0].endswith("[]") else dim
     h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
     scale = coordinate_scales(sampler, 1)
     if sampler.scale is not None and len(scale) != dim:

@@ -115,7 +115,7 @@ def noise_in_thermostat(dynamics: Dynamics, widths: NDArray[np.float64], bias: f
     noise, over 4 c T. bias: the share that is allowed.
     """
     takes_all = bias * 2.0 * float(widths.max()) / MOST_FRICTION
-    if dynamics.memory[0] == "thermostat[]":
+    if dynamics.memory[0].endswith("[]"):
         return takes_all
     uneven = float(np.abs(widths - widths.mean()).max()) / dynamics.parameters[0]
     return max(takes_all, uneven)

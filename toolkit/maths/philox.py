@@ -15,10 +15,10 @@ from types import FunctionType
 import numpy as np
 from llvmlite import ir
 from numba import types, uint64
-from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
 
 from .._compiler.decorators import inlined, noinline
+from .._compiler.numba_private import CPUContext
 from .elementary import from_bits, log_of_normal, select, sincos_bounded_turns
 
 # Purposes. Each has a stream of its own; a number must never change its meaning.

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from .._compiler.code_walk import instructions_in, names_in
 from .._compiler.decorators import inlined
 from .._compiler.lowering import WideCompiler, njit_unwrapped
+from .._compiler.numba_private import Dispatcher
 from ..maths import elementary, powers, special
 
 Function = python_types.FunctionType

@@ -12,11 +12,11 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import alloca_once, pack_array
-from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from .._compiler.binding import bound
 from .._compiler.decorators import is_compiled
+from .._compiler.numba_private import Dispatcher
 from .._compiler.per_function import cached_per_function
 from .._compiler.pickling import set_recipe
 from .._compiler.signatures import TARGET

@@ -9,11 +9,11 @@ from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p, cast
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
 from .._compiler.block_rows import COUNTER_ROWS, MODE
+from .._compiler.numba_private import llvm_binding as binding
 from .._compiler.pickling import portable, remade
 from ..errors import check_count, check_text, plain_array, shown
 from ..maths.philox import MAX_DIM

@@ -52,5 +52,7 @@ def test_a_number_that_is_tuned_is_that_of_the_constructor():
 
 def test_a_thermostat_under_another_name_has_its_law():
     sampler = samplers.sgnht(0.01)
-    renamed = Sampler("mine", (0.01,), (1.0,), dynamics=sampler.dynamics._replace(name="mine"))
-    assert thermostats.thermostat_law(renamed, 2) == thermostats.thermostat_law(sampler, 2)
+    for name in ("thermostat", "friction"):
+        memory = (name, *sampler.dynamics.memory[1:])
+        renamed = Sampler("mine", (0.01,), (1.0,), dynamics=sampler.dynamics._replace(name="mine", memory=memory))
+        assert thermostats.thermostat_law(renamed, 4) == thermostats.thermostat_law(sampler, 4)

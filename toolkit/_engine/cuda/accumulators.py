@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.core.typing.typeof import Purpose, typeof
 from numpy.typing import NDArray
 
 from ..._compiler.binding import bound
 from ..._compiler.disk_cache import cache_stamp
+from ..._compiler.numba_private import Purpose, typeof
 from ...accumulators.interface import INPUTS, DrawKernel, KernelAccumulator, State
 from ...errors import shown
 from ..job import names_on_device

@@ -12,14 +12,13 @@ from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from numba import types
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
-from numba.core.extending import _Intrinsic
 
 from ..._compiler.argument_pack import call_part, pack_arguments, without_last
 from ..._compiler.decorators import inlined
 from ..._compiler.disk_cache import CodeFile
 from ..._compiler.function_digest import stored_name
+from ..._compiler.numba_private import Dispatcher, _Intrinsic
 from ..state import as_parts
 from .device import SIMULATED, cuda
 
@@ -159,7 +158,7 @@ def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Numba's types of a kernel's arguments; none in the simulator, which compiles nothing."""
     if SIMULATED:
         return ()
-    from numba.core.typing.typeof import Purpose, typeof
+    from ..._compiler.numba_private import Purpose, typeof
 
     return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 

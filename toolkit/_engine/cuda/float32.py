@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core.dispatcher import Dispatcher
 
 from ..._compiler.code_walk import constants_in, is_ours, names_in, transformed
 from ..._compiler.decorators import FLOAT32_NUMBERS
 from ..._compiler.function_digest import stored_name
+from ..._compiler.numba_private import Dispatcher
 from ...errors import shown
 from ...maths import elementary, medians, philox, special
 from ...tempering import continuous, contour_tempering, exchange

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.np.numpy_support import from_dtype
 
 from ..._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from ..._compiler.decorators import inlined
 from ..._compiler.disk_cache import cache_stamp
 from ..._compiler.function_digest import stored_name
+from ..._compiler.numba_private import from_dtype
 from ...boundaries.convex import everywhere_inside
 from ...tempering.continuous import KICKS, renew_momenta
 from ...tempering.contour_tempering import ContourState, find_multipliers, levels_of
