@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
 
 from tests.hostile import values as hostile_values
 
@@ -205,6 +206,7 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
     sys.path.insert(0, str(ROOT))
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", "Generating overly large repr", HypothesisWarning)  # of arguments, which are ours
     workplace = home / "workplace"
     workplace.mkdir()
     os.chdir(workplace)
