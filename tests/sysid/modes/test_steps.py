@@ -53,6 +53,14 @@ def test_the_mode_is_that_of_the_closed_form_from_guesses_far_off(method, factor
     assert np.abs(modes.sd[0, :2] / SD - 1.0).max() < 0.03
 
 
+@pytest.mark.parametrize("factor", [0.01, 0.1, 100.0])
+def test_the_start_of_the_likelihood_alone_is_near_the_closed_form_with_steps_that_suit_it(factor):
+    """Half the step changes its energy by a tenth of a nat at most, and so moves the mode by 0.3 sd or so."""
+    energy, theta = trajectory(start=[0.0], method="rk5").energy_and_start(DATA, relaxing(TRUTH[0] * factor))
+    assert np.abs((theta[:2] - BEST) / SD).max() < 0.5
+    assert factor_where_same(energy, theta) == 1
+
+
 def test_a_wide_prior_finds_no_rates_that_only_long_steps_have():
     fast = np.linspace(4.0, 500.0, 4001)
     points = np.stack([fast, np.full(fast.size, BEST[1]), np.full(fast.size, 0.08)], axis=1)
