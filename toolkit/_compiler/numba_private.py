@@ -1,4 +1,4 @@
-"""Every private name of Numba and llvmlite that this distribution uses, in groups with what each is for.
+"""Every private name of Numba and llvmlite that this distribution uses.
 
 Public are ``numba``, ``numba.types``, ``numba.extending``, ``numba.core.cgutils``, ``numba.core.errors`` and
 ``llvmlite.ir``. Everything else may change with any version of Numba, so it is imported here and nowhere else. Where a
@@ -62,20 +62,12 @@ __all__ = [
 TRIED = ("0.61", "0.68")  # the lowest and the highest minor version of Numba that the tests were run with
 
 try:
-    # Kinds of objects: functions that Numba has compiled, signatures, intrinsics, ufuncs.
-    # LLVM: to parse, link and run modules, and to free pass managers.
     from llvmlite import binding as llvm_binding
     from llvmlite.binding import Linkage, address_of_symbol, parse_bitcode
     from llvmlite.binding.ffi import ObjectRef
-
-    # Events of compilation, which the notice "compiling" listens to.
     from numba.core import event, imputils
     from numba.core import ir as numba_ir
-
-    # Wrappers: functions that compiled code calls have no entry points for Python; they are called by addresses.
     from numba.core.bytecode import FunctionIdentity
-
-    # The cache on disk: machine code and what it was compiled from.
     from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
     from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
@@ -100,8 +92,6 @@ try:
     from numba.core.typing.typeof import Purpose, typeof
     from numba.core.utils import _dynamic_modname, _dynamic_module
     from numba.experimental import function_type
-
-    # Arrays in compiled code, made of an address, a shape and strides.
     from numba.np.arrayobj import make_array, populate_array
     from numba.np.numpy_support import from_dtype
     from numba.np.ufunc.dufunc import DUFunc

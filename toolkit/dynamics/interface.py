@@ -46,10 +46,9 @@ class Knowledge(NamedTuple):
     takes up noise of any size. own_width: from ``parameters``, the share for each unit of step size and of curvature by
     which a step's own length makes a direction too wide, on a normal law and to first order; None: unknown.
     noise_in_thermostat: from the dynamics, the variances (dim,) of the noise over 4 T, and the share that is allowed:
-    what stands for heating where a thermostat takes up noise. thermostat_law: of the first memory entry (one for all
-    coordinates, or one each where its name ends in ``[]``), its mean and
-    standard deviation, from the dynamics, step size, temperature, mean variance of the noise, and dim. normalises:
-    whether moves divide the gradient by its size.
+    what stands for heating where a thermostat takes up noise. thermostat_law: the mean and standard deviation of the
+    first memory entry (one for all coordinates, or one each where its name ends in ``[]``), from the dynamics, step
+    size, temperature, mean variance of the noise, and dim. normalises: whether moves divide the gradient by its size.
     """
 
     knobs: tuple[Knob, ...] = ()

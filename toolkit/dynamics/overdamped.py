@@ -22,7 +22,7 @@ def move_langevin(lanes, memory, parameters, changes):
 
 
 def heating(parameters: tuple[float, ...]) -> Heating:
-    """That of the others' heating which is measured by it."""
+    """The unit in which the heating of other dynamics is given."""
     return Heating(1.0)
 
 
